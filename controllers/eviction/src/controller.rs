@@ -13,10 +13,11 @@ use std::time::Duration;
 use drydock_api::eviction_request::pod_labels::LABEL_SYNC;
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
 use drydock_runtime::cache::api;
+use drydock_runtime::clock::Clock;
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
     ApiErrorKind, Cacheable, CallError, ControllerContext, ObjectChange, ObjectKey, Pod, Requeue,
-    after_failed_write, classify, clock, find, patch, run_workers,
+    after_failed_write, classify, find, patch, run_workers,
 };
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -129,7 +130,7 @@ impl RequestReconciler {
         if !decision.labels.is_empty() {
             return self.change_labels(&request, &decision.labels, decision.wake).await;
         }
-        Ok(come_back(decision.wake))
+        Ok(come_back(decision.wake, self.context.clock))
     }
 
     /// Decides with the time after the pod was read: a live read may take long, and the API server refuses
@@ -144,7 +145,7 @@ impl RequestReconciler {
             None if self.deleted_pods.contains(&request.key()) => TargetPod::Absent,
             None => TargetPod::NotCached,
         };
-        let decision = step(request, seen, clock::now(), &self.config);
+        let decision = step(request, seen, self.context.clock.now(), &self.config);
         // A request that was taken up is never held back, nor one that a finalizer keeps: somebody waits for
         // its end.
         let may_end = decision.confirm || decision.ends;
@@ -164,7 +165,7 @@ impl RequestReconciler {
         };
         let found = matches!(seen, TargetPod::Present(_));
         debug!(request = %request.key(), found, "read a pod that is not cached from the host");
-        Ok(step(request, seen, clock::now(), &self.config))
+        Ok(step(request, seen, self.context.clock.now(), &self.config))
     }
 
     async fn write_status(
@@ -206,16 +207,15 @@ impl RequestReconciler {
         let params = PatchParams { field_manager: Some(LABEL_SYNC.to_owned()), ..Default::default() };
         let api = api::<EvictionRequest>(&self.context.client, &key.namespace);
         match api.patch(&key.name, &params, &Patch::Merge(patch)).await {
-            Ok(_) => Ok(come_back(wake)),
+            Ok(_) => Ok(come_back(wake, self.context.clock)),
             Err(error) => after_failed_write("changing labels", error, STALE_RETRY_AFTER),
         }
     }
 }
 
-fn come_back(wake: Option<Timestamp>) -> Requeue {
+fn come_back(wake: Option<Timestamp>, clock: Clock) -> Requeue {
     // A little too late is better than a little too early.
-    let until = |at: Timestamp| Duration::try_from(at.duration_since(clock::now())).unwrap_or_default();
-    wake.map_or(Requeue::Never, |at| Requeue::After(until(at) + Duration::from_millis(20)))
+    wake.map_or(Requeue::Never, |at| Requeue::After(clock.until(at) + Duration::from_millis(20)))
 }
 
 /// Returns the patch of the controller's own fields that differ. The entries of interceptors belong to the

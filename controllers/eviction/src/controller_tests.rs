@@ -86,7 +86,7 @@ async fn the_time_of_a_turn_is_read_after_the_pod_was() {
             return (200, serde_json::to_value(request()).unwrap());
         }
         assert!(path.contains("/pods/p"), "{path}");
-        *at_read.lock() = Some(clock::now());
+        *at_read.lock() = Some(Timestamp::now());
         (200, json!({ "metadata": { "name": "p", "namespace": "ns", "uid": "uid" }, "spec": {} }))
     }));
     assert_eq!(reconciler.reconcile(key).await.unwrap(), Requeue::Never);

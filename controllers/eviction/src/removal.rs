@@ -12,7 +12,7 @@ use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::cache::api;
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
-    Cacheable, CallError, ControllerContext, ObjectChange, ObjectKey, Requeue, after_failed_write, clock,
+    Cacheable, CallError, ControllerContext, ObjectChange, ObjectKey, Requeue, after_failed_write,
     run_workers,
 };
 use futures::FutureExt;
@@ -138,7 +138,7 @@ impl Removals {
             return false;
         }
         let is_surplus = self.stock.lock().surplus.contains(key);
-        is_surplus || is_due(request, clock::now(), &self.config)
+        is_surplus || is_due(request, self.context.clock.now(), &self.config)
     }
 }
 

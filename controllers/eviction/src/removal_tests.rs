@@ -21,7 +21,7 @@ fn evicted(name: &str, ago: i64) -> EvictionRequest {
     request.status.conditions = vec![Condition {
         type_: EVICTED.into(),
         status: "True".into(),
-        last_transition_time: Some(Timestamp::from_second(clock::now().as_second() - ago).unwrap()),
+        last_transition_time: Some(Timestamp::from_second(Timestamp::now().as_second() - ago).unwrap()),
         ..Default::default()
     }];
     request

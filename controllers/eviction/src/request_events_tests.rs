@@ -9,7 +9,7 @@ use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
 use drydock_api::eviction_request::{Interceptor, InterceptorStatus, PodInfo};
 use drydock_logging::target;
 use drydock_logging::testing::log;
-use drydock_runtime::{clock, testing};
+use drydock_runtime::testing;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -43,7 +43,7 @@ fn events(old: Option<Arc<EvictionRequest>>, new: Option<Arc<EvictionRequest>>) 
 
 #[tokio::test]
 async fn an_interceptor_of_others_that_begins_gets_one_event_on_request_and_pod() {
-    let (before, now) = (request(SAVER, None), request(SAVER, Some(clock::now())));
+    let (before, now) = (request(SAVER, None), request(SAVER, Some(Timestamp::now())));
     let both = ["InterceptorStarted", "InterceptorStarted"];
     assert_eq!(events(Some(before.clone()), Some(now.clone())), both);
     assert_eq!(events(Some(now.clone()), Some(now)), [""; 0]);
@@ -53,7 +53,7 @@ async fn an_interceptor_of_others_that_begins_gets_one_event_on_request_and_pod(
 #[tokio::test]
 async fn the_beginning_of_a_default_interceptor_is_no_news() {
     let (before, now) =
-        (request(IMPERATIVE_EVICTION, None), request(IMPERATIVE_EVICTION, Some(clock::now())));
+        (request(IMPERATIVE_EVICTION, None), request(IMPERATIVE_EVICTION, Some(Timestamp::now())));
     assert_eq!(events(Some(before), Some(now)), [""; 0]);
 }
 
@@ -61,9 +61,9 @@ async fn the_beginning_of_a_default_interceptor_is_no_news() {
 /// one.
 #[tokio::test]
 async fn what_began_before_this_term_gets_an_event_only_if_the_term_before_did_not_see_it() {
-    let long_ago = clock::now() - SignedDuration::from_secs(60);
+    let long_ago = Timestamp::now() - SignedDuration::from_secs(60);
     assert_eq!(events(None, Some(request(SAVER, Some(long_ago)))), [""; 0]);
-    let in_the_gap = clock::now() + SignedDuration::from_secs(1);
+    let in_the_gap = Timestamp::now() + SignedDuration::from_secs(1);
     assert_eq!(events(None, Some(request(SAVER, Some(in_the_gap)))).len(), 2);
 }
 

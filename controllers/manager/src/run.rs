@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use drydock_runtime::cache::Select;
+use drydock_runtime::clock::Clock;
 use drydock_runtime::context;
 use drydock_runtime::events::EventRecorder;
 use drydock_runtime::lease::{Elector, LeadershipEnd, LeaseConfig, LeaseHandle};
@@ -35,7 +36,11 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(25);
 
 /// Runs until SIGTERM or SIGINT. Fails if the manager cannot start, or if it loses the lease.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
-    let lease = if flags.leader_elect { LeaseHandle::pending() } else { LeaseHandle::unelected() };
+    let lease = if flags.leader_elect {
+        LeaseHandle::pending(Clock::SYSTEM)
+    } else {
+        LeaseHandle::unelected(Clock::SYSTEM)
+    };
     let metrics = Metrics::new();
     let mut connections = HostConnections::open(flags.kubeconfig.as_deref()).await?;
     let way = connections.go_straight(&flags, &metrics)?;
@@ -127,7 +132,8 @@ fn build(
     shutdown: &CancellationToken,
 ) -> ControllerContext {
     let tasks = TaskTracker::new();
-    let recorder = EventRecorder::start(client.clone(), COMPONENT, &metrics, &tasks, shutdown.clone());
+    let recorder =
+        EventRecorder::start(client.clone(), COMPONENT, &metrics, Clock::SYSTEM, &tasks, shutdown.clone());
     ControllerContext {
         client,
         evictions,
@@ -136,6 +142,7 @@ fn build(
         metrics,
         shutdown: shutdown.clone(),
         lease,
+        clock: Clock::SYSTEM,
         skew: Skew::default(),
         tasks,
     }

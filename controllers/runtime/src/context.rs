@@ -18,6 +18,7 @@ use tower::service_fn;
 use tracing::{debug, info, warn};
 
 use crate::cache::{Cacheable, HostCaches};
+use crate::clock::Clock;
 use crate::error::CallError;
 use crate::events::EventRecorder;
 use crate::lease::LeaseHandle;
@@ -43,6 +44,8 @@ pub struct ControllerContext {
     pub shutdown: CancellationToken,
     /// Whether writes may be sent, and in which term of the lease.
     pub lease: LeaseHandle,
+    /// Our clocks.
+    pub clock: Clock,
     /// What is known of the API server's clock.
     pub skew: Skew,
     /// Tasks that are waited for at shutdown.
@@ -58,7 +61,7 @@ impl ControllerContext {
     /// Publishes an event if the clocks are too far apart. To be called when the API server refused a write
     /// with times to `object` as invalid.
     pub async fn report_skew<T: Cacheable>(&self, object: &T) {
-        self.skew.report(&self.client, &self.recorder, object).await;
+        self.skew.report(&self.client, &self.recorder, self.clock, object).await;
     }
 
     /// Fails if no write may be sent now.

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::cache::Cacheable;
-use crate::clock;
+use crate::clock::Clock;
 use crate::events::{EventRecorder, reasons};
 
 /// The difference is measured at most once in this time, however many writes are refused.
@@ -46,11 +46,17 @@ impl Skew {
     /// Measures the difference, because a write with times to `object` was refused as invalid. If the clocks
     /// are too far apart, publishes a Warning event on the object that names the difference: once, and again
     /// when the difference has changed by more than 10 seconds, or after an hour.
-    pub(crate) async fn report<T: Cacheable>(&self, client: &Client, recorder: &EventRecorder, object: &T) {
+    pub(crate) async fn report<T: Cacheable>(
+        &self,
+        client: &Client,
+        recorder: &EventRecorder,
+        clock: Clock,
+        object: &T,
+    ) {
         if !self.state.lock().must_measure(Instant::now()) {
             return;
         }
-        let Some(ahead) = measure::<T>(client).await else { return };
+        let Some(ahead) = measure::<T>(client, clock).await else { return };
         if !self.state.lock().must_report(ahead, Instant::now()) {
             return;
         }
@@ -89,14 +95,14 @@ impl State {
 
 /// Returns how far the clock of the kind's server is ahead of ours (negative if behind), if that is too far,
 /// however the time that the answer took was divided between the two ways.
-async fn measure<T: Cacheable>(client: &Client) -> Option<SignedDuration> {
+async fn measure<T: Cacheable>(client: &Client, clock: Clock) -> Option<SignedDuration> {
     // Every account may read this path.
     let path = format!("/apis/{}/{}", T::GROUP, T::VERSION);
     let request = Request::get(path).body(Body::empty()).ok()?;
-    let before = clock::now();
+    let before = clock.now();
     let answer = client.send(request).await.ok()?;
     let server = date(answer.headers())?.checked_add(HALF_SECOND).ok()?;
-    let uncertain = clock::now().duration_since(before) / 2;
+    let uncertain = clock.now().duration_since(before) / 2;
     let ahead = server.duration_since(before.checked_add(uncertain).ok()?);
     let most = SignedDuration::try_from(CLOCK_SKEW).ok()?;
     (ahead.abs() + HALF_SECOND >= most + uncertain).then_some(ahead)

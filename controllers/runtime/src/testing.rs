@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use http::header::DATE;
 use http::{HeaderValue, Request, Response};
-use jiff::SignedDuration;
 use jiff::fmt::rfc2822::DateTimePrinter;
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -13,14 +13,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::cache::HostCaches;
-use crate::clock;
+use crate::clock::Clock;
 use crate::context::ControllerContext;
 use crate::events::EventRecorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
 use crate::skew::Skew;
 
-/// A context that holds the lease, with empty caches. `answer` gets the method, the path with its query, and
+/// A context that holds the lease, with empty caches and a clock that goes as tokio's does. `answer` gets the method, the path with its query, and
 /// the body (null if there is none) of each request, and returns the code and the body of the response.
 pub fn context(
     answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static,
@@ -34,15 +34,17 @@ pub fn context_ahead(
     answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static,
 ) -> ControllerContext {
     let metrics = Metrics::new();
-    let client = client(by, answer);
+    let clock = Clock::of_tokio(Timestamp::now());
+    let client = client(clock, by, answer);
     ControllerContext {
         evictions: client.clone(),
         client,
         caches: HostCaches::default(),
-        recorder: EventRecorder::disconnected(&metrics),
+        recorder: EventRecorder::disconnected(&metrics, clock),
         metrics,
         shutdown: CancellationToken::new(),
-        lease: LeaseHandle::unelected(),
+        lease: LeaseHandle::unelected(clock),
+        clock,
         skew: Skew::default(),
         tasks: TaskTracker::new(),
     }
@@ -68,6 +70,7 @@ pub fn unknown_path() -> (u16, Value) {
 }
 
 fn client(
+    clock: Clock,
     ahead: SignedDuration,
     answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static,
 ) -> Client {
@@ -82,14 +85,14 @@ fn client(
             let (code, body) = answer(parts.method.as_str(), &path, body);
             let mut response = Response::new(Body::from(body.to_string().into_bytes()));
             *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or_default();
-            response.headers_mut().extend(date(ahead).map(|date| (DATE, date)));
+            response.headers_mut().extend(date(clock, ahead).map(|date| (DATE, date)));
             Ok::<_, kube::Error>(response)
         }
     });
     Client::new(service, "default")
 }
 
-fn date(ahead: SignedDuration) -> Option<HeaderValue> {
-    let now = clock::now().checked_add(ahead).ok()?;
+fn date(clock: Clock, ahead: SignedDuration) -> Option<HeaderValue> {
+    let now = clock.now().checked_add(ahead).ok()?;
     HeaderValue::from_str(&DateTimePrinter::new().timestamp_to_rfc9110_string(&now).ok()?).ok()
 }

@@ -27,7 +27,7 @@ use drydock_api::node_maintenance::{NodeMaintenance, PodType};
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
     ApiErrorKind, Cacheable, CallError, ControllerContext, Node, ObjectChange, ObjectKey, Pod, Requeue,
-    Store, classify, clock, run_workers,
+    Store, classify, run_workers,
 };
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
@@ -136,7 +136,7 @@ impl DaemonSetReconciler {
             self.reporter.forget(&key);
             return Ok(Requeue::Never);
         };
-        let now = clock::now();
+        let now = self.context.clock.now();
         let action = self.decide(&request, pod.as_deref(), now);
         let report = async |progress, audience| -> Result<Requeue, CallError> {
             let update = ProgressUpdate::of(progress, audience);

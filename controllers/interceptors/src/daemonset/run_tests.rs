@@ -42,7 +42,7 @@ fn request(uid: &str, targets: &[&str], active: &str) -> EvictionRequest {
     request.status.target_interceptors = targets.iter().map(named).collect();
     request.status.interceptors = targets.iter().map(blank).collect();
     request.status.active_interceptors = vec![active.into()];
-    request.status.activation_time = Some(clock::now());
+    request.status.activation_time = Some(Timestamp::now());
     request
 }
 
@@ -201,13 +201,13 @@ fn reconciler(context: &ControllerContext) -> (DaemonSetReconciler, ObjectKey) {
 async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
     let (context, _calls) = host();
     let (reconciler, low) = reconciler(&context);
-    reconciler.state.deletions.lock().deleted(&pod("before"), clock::now());
+    reconciler.state.deletions.lock().deleted(&pod("before"), reconciler.context.clock.now());
     reconciler.reconcile(low.clone()).await.unwrap();
     let queue = reconciler.state.queue.clone();
     let looked_at = async || tokio::time::timeout(Duration::from_secs(60), queue.get()).await.ok().flatten();
     assert_eq!(looked_at().await.as_deref(), Some("n"));
     queue.done(&"n".to_owned());
-    reconciler.state.record_missing("n", clock::now());
+    reconciler.state.record_missing("n", reconciler.context.clock.now());
     reconciler.reconcile(low).await.unwrap();
     assert_eq!(looked_at().await, None, "it waits for its own retries");
 }
@@ -218,8 +218,8 @@ async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
 async fn a_taint_that_comes_late_is_what_blocks_its_pods() {
     let (context, mut calls) = host();
     let (reconciler, low) = reconciler(&context);
-    reconciler.state.deletions.lock().deleted(&pod("before"), clock::now());
-    reconciler.state.record_missing("n", clock::now() - TAINT_SHOWS_WITHIN);
+    reconciler.state.deletions.lock().deleted(&pod("before"), reconciler.context.clock.now());
+    reconciler.state.record_missing("n", reconciler.context.clock.now() - TAINT_SHOWS_WITHIN);
     reconciler.reconcile(low).await.unwrap();
     assert_eq!(call(&mut calls).await, "PATCH status \"Other\" \"n\"");
 }

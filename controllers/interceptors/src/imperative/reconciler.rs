@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::queue::WorkQueue;
-use drydock_runtime::{Cacheable, CallError, ControllerContext, ObjectKey, Pod, Requeue, clock};
+use drydock_runtime::{Cacheable, CallError, ControllerContext, ObjectKey, Pod, Requeue};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -69,7 +69,7 @@ impl ImperativeReconciler {
 
     /// Records that a budget has allowed an eviction, by any client.
     pub(super) fn note_eviction(&self, budget: &ObjectKey) {
-        self.waiters.lock().last_evictions.note(budget, clock::now());
+        self.waiters.lock().last_evictions.note(budget, self.context.clock.now());
     }
 
     /// The request with its pod and budgets; none if it is not in our turn.
@@ -87,7 +87,7 @@ impl ImperativeReconciler {
             self.forget(&key);
             return Ok(Requeue::Never);
         };
-        let now = clock::now();
+        let now = self.context.clock.now();
         let next_step = self.next_step(&key, &request, &seen, now);
         let lane = seen.check.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
         if next_step.ask {
@@ -174,7 +174,9 @@ impl ImperativeReconciler {
     pub(super) fn still_asks(&self, key: &ObjectKey, seen: &PodAndBudgets) -> Option<Attempts> {
         let mut waiters = self.waiters.lock();
         let attempts = &waiters.get_mut(key)?.attempts;
-        next_step(seen.pod.as_deref(), &seen.check, attempts, clock::now()).ask.then(|| attempts.clone())
+        next_step(seen.pod.as_deref(), &seen.check, attempts, self.context.clock.now())
+            .ask
+            .then(|| attempts.clone())
     }
 
     fn submit(&self, key: &ObjectKey, lane: &BudgetLane) {
@@ -197,7 +199,7 @@ impl ImperativeReconciler {
             }
             leaves_disruption = result.leaves_disruption();
             let (is_taken, budget, now) =
-                (result == EvictionResult::Accepted, check.budget().cloned(), clock::now());
+                (result == EvictionResult::Accepted, check.budget().cloned(), self.context.clock.now());
             tracked.attempts.learn(result, check, now);
             if is_taken {
                 waiters.take_disruption(key);

@@ -9,8 +9,8 @@ use drydock_runtime::PodDisruptionBudget;
 use drydock_runtime::testing::{context, failure};
 
 use super::super::testing::{
-    HostCalls, RunningInterceptor, accepted, budget, denied, pod, request, several, unreported_request,
-    withdrawn,
+    HostCalls, RunningInterceptor, accepted, budget, denied, no_disruption, pod, request, several,
+    unreported_request, withdrawn,
 };
 use super::*;
 
@@ -124,7 +124,7 @@ async fn a_budget_that_lets_a_pod_of_others_go_has_not_stood_still() {
     context
         .caches
         .budgets
-        .apply(PodDisruptionBudget { last_disruption: Some(clock::now()), ..budget("b", "2", 0) });
+        .apply(PodDisruptionBudget { last_disruption: Some(Timestamp::now()), ..budget("b", "2", 0) });
     assert!(has_evicted());
 }
 
@@ -160,7 +160,29 @@ async fn a_pod_that_leaves_at_once_has_no_report_and_one_that_is_kept_has_one() 
     anew.metadata.uid = uid;
     context.caches.requests.apply(anew);
     reconciler.waiters.lock().track(&key).leaving_since =
-        clock::now().checked_sub(Duration::from_secs(10)).ok();
+        Timestamp::now().checked_sub(Duration::from_secs(10)).ok();
     step(EvictionResult::Accepted).await;
     assert_eq!(reports.load(SeqCst), 2, "it takes longer");
+}
+
+/// Time is paused: it moves on to the next timer at once, and the clock of the controllers with it.
+#[tokio::test(start_paused = true)]
+async fn a_blocked_eviction_is_reported_every_three_minutes_and_goes_when_its_budget_opens_hours_later() {
+    let is_open = Arc::new(AtomicBool::new(false));
+    let answer = is_open.clone();
+    let answer = move |_: &str| if answer.load(SeqCst) { accepted() } else { no_disruption() };
+    let mut running = RunningInterceptor::start(&[budget("b", "1", 0)], &["p"], answer);
+    running.until_kept("p", 1).await;
+    let mut last = Instant::now();
+    // After a minute the pod's owner has an event, which the entry shows too.
+    for interval in [60, 120].into_iter().chain([180; 100]) {
+        while !matches!(running.asked.recv().await.expect("it runs"), HostCalls::Report(..)) {}
+        // Times in a status have whole seconds.
+        let elapsed = last.elapsed().as_secs();
+        assert!((interval - 1..=interval + 1).contains(&elapsed), "{elapsed}, not {interval}");
+        last = Instant::now();
+    }
+    is_open.store(true, SeqCst);
+    running.context.caches.budgets.apply(budget("b", "2", 1));
+    running.until_evicted("p").await;
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, LocalPodReference, Requester};
 use drydock_runtime::cache::PodPhase;
 use drydock_runtime::testing::{context, failure};
-use drydock_runtime::{Cacheable, ControllerContext, HostCaches, Pod, PodDisruptionBudget, clock};
+use drydock_runtime::{Cacheable, ControllerContext, HostCaches, Pod, PodDisruptionBudget};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, channel};
 
@@ -123,7 +124,7 @@ pub(super) fn live(path: &str) -> (u16, Value) {
 pub(super) fn request(pod: &str) -> EvictionRequest {
     let mut request = unreported_request(pod);
     let entry = &mut request.status.interceptors[0];
-    (entry.start_time, entry.heartbeat_time) = (Some(clock::now()), Some(clock::now()));
+    (entry.start_time, entry.heartbeat_time) = (Some(Timestamp::now()), Some(Timestamp::now()));
     request
 }
 

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage};
-use drydock_runtime::{
-    Cacheable, CallError, ControllerContext, Node, Requeue, Store, after_failed_write, clock,
-};
+use drydock_runtime::{Cacheable, CallError, ControllerContext, Node, Requeue, Store, after_failed_write};
 use futures::FutureExt;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -149,7 +147,7 @@ impl MaintenanceController {
         // This comes after the read: what the caches show to be lost has been noted by now.
         world.since = self.observed.take();
         world.refused = self.observed.refusals.all();
-        let now = clock::now();
+        let now = context.clock.now();
         let decision = step(&world, &mut memory, now, &self.writer.config);
         self.observed.refusals.retain(|node| decision.actions.contains_key(&Task::Cordon(node.to_owned())));
         self.gauges.update(&world, &memory.blockers);

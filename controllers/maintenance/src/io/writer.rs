@@ -7,8 +7,9 @@ use drydock_api::eviction_request::{EvictionRequest, LocalPodReference, Requeste
 use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodType};
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::{api, api_all};
-use drydock_runtime::{Cacheable, ControllerContext, Node, Pod, clock, patch};
+use drydock_runtime::{Cacheable, ControllerContext, Node, Pod, patch};
 use futures::stream::{self, StreamExt, TryStreamExt};
+use jiff::Timestamp;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 
@@ -115,7 +116,8 @@ impl ActionWriter {
         set: &[NodeConditionChange],
         remove: &[&str],
     ) -> Result<WriteResult, kube::Error> {
-        let set = set.iter().map(condition);
+        let now = self.context.clock.now();
+        let set = set.iter().map(|change| condition(change, now));
         let gone = remove.iter().map(|type_| json!({ "type": type_, "$patch": "delete" }));
         let conditions: Vec<Value> = set.chain(gone).collect();
         let patch = json!({ "metadata": { "uid": uid }, "status": { "conditions": conditions } });
@@ -232,8 +234,8 @@ fn part(namespace: &str, uid: &str, pod: &str, request: Option<&str>) -> Evictio
     part
 }
 
-fn condition(condition: &NodeConditionChange) -> Value {
-    let now = format_seconds(clock::now());
+fn condition(condition: &NodeConditionChange, now: Timestamp) -> Value {
+    let now = format_seconds(now);
     let mut value = json!({
         "type": condition.type_,
         "status": condition.status,

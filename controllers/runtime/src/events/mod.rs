@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::cache::Cacheable;
-use crate::clock;
+use crate::clock::Clock;
 use crate::metrics::Metrics;
 use backlog::EventBacklog;
 pub use owner::subject;
@@ -81,6 +81,7 @@ struct RecordedEvent {
 pub struct EventRecorder {
     queue: Arc<EventQueue>,
     dropped: Counter,
+    clock: Clock,
 }
 
 /// The queue between the recorders and the writer.
@@ -96,27 +97,29 @@ impl EventRecorder {
         client: kube::Client,
         component: &'static str,
         metrics: &Metrics,
+        clock: Clock,
         tasks: &TaskTracker,
         stop: CancellationToken,
     ) -> Self {
-        let recorder = Self::disconnected(metrics);
+        let recorder = Self::disconnected(metrics, clock);
         tasks.spawn(writer::write_events(
             client,
             component,
             recorder.queue.clone(),
             recorder.dropped.clone(),
+            clock,
             stop,
         ));
         recorder
     }
 
     /// Returns a recorder without a task that writes its events; tests use it as it is.
-    pub fn disconnected(metrics: &Metrics) -> Self {
+    pub fn disconnected(metrics: &Metrics, clock: Clock) -> Self {
         let dropped = metrics.add(
             "drydock_events_dropped",
             "Events that were not written because too many waited, of their namespace or of all, or because the write failed",
         );
-        Self { queue: Arc::default(), dropped }
+        Self { queue: Arc::default(), dropped, clock }
     }
 
     /// Takes out the events that wait, and returns their reasons and messages; for tests.
@@ -145,7 +148,7 @@ impl EventRecorder {
             severity,
             reason,
             message: cut_bytes(&message, MAX_MESSAGE),
-            time: clock::now(),
+            time: self.clock.now(),
         };
         if self.queue.waiting.lock().push(event).is_some() {
             self.dropped.inc();
@@ -218,7 +221,7 @@ mod tests {
     /// A message was cut when it was written. Until then it waited whole, and the aggregator remembers 4,096 of them.
     #[test]
     fn a_message_is_cut_before_it_waits() {
-        let recorder = EventRecorder::disconnected(&Metrics::new());
+        let recorder = EventRecorder::disconnected(&Metrics::new(), Clock::SYSTEM);
         recorder.normal(&crate::cache::Pod::default(), "R", "\u{e9}".repeat(1_000_000));
         let event = recorder.queue.waiting.lock().pop().map(|event| event.message);
         let event = event.unwrap_or_default();

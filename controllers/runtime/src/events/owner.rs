@@ -81,11 +81,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::clock::Clock;
     use crate::metrics::Metrics;
 
     #[test]
     fn pod_and_request_get_the_same_words_and_the_pod_names_the_request() {
-        let recorder = EventRecorder::disconnected(&Metrics::new());
+        let recorder = EventRecorder::disconnected(&Metrics::new(), Clock::SYSTEM);
         let mut request = EvictionRequest::named("shop", "u1");
         request.metadata.uid = "r1".into();
         request.spec.target.pod = serde_json::from_value(json!({ "name": "web-0", "uid": "u1" })).unwrap();
@@ -112,7 +113,7 @@ mod tests {
     /// cannot read the NodeMaintenance, which had the way out.
     #[test]
     fn what_blocks_is_told_with_the_way_out_however_long_the_words() {
-        let recorder = EventRecorder::disconnected(&Metrics::new());
+        let recorder = EventRecorder::disconnected(&Metrics::new(), Clock::SYSTEM);
         let blocked = |reason: &str, state: &str| Blocked {
             reason: reason.into(),
             state: state.into(),

@@ -15,7 +15,7 @@ use tracing::debug;
 
 use super::aggregate::{Aggregator, EventWrite, WriteMode};
 use super::{EventQueue, RecordedEvent, Regarding, Severity};
-use crate::clock;
+use crate::clock::Clock;
 use crate::error::{ApiErrorKind, classify};
 use drydock_logging::with_causes;
 
@@ -28,18 +28,16 @@ pub(super) async fn write_events(
     component: &'static str,
     queue: Arc<EventQueue>,
     dropped: Counter,
+    clock: Clock,
     stop: CancellationToken,
 ) {
     let mut aggregator = Aggregator::default();
     loop {
-        let due = aggregator.next_due().map(|at| {
-            let wait = Duration::try_from(at.duration_since(clock::now())).unwrap_or_default();
-            tokio::time::sleep(wait)
-        });
+        let due = aggregator.next_due().map(|at| tokio::time::sleep(clock.until(at)));
         let write = tokio::select! {
             () = stop.cancelled() => return,
             event = queue.next() => aggregator.take(event),
-            Some(()) = OptionFuture::from(due) => aggregator.due(clock::now()),
+            Some(()) = OptionFuture::from(due) => aggregator.due(clock.now()),
         };
         dropped.inc_by(aggregator.dropped());
         let Some(write) = write else { continue };

@@ -20,13 +20,14 @@ fn recorder(code: u16) -> (EventRecorder, Arc<Mutex<Vec<Value>>>, CancellationTo
         log.lock().push(body.clone());
         if code == 201 { (201, body) } else { testing::failure(code, "") }
     });
-    let recorder = EventRecorder::disconnected(&Metrics::new());
+    let recorder = EventRecorder::disconnected(&Metrics::new(), context.clock);
     let stop = CancellationToken::new();
     tokio::spawn(write_events(
         context.client,
         "test",
         recorder.queue.clone(),
         recorder.dropped.clone(),
+        context.clock,
         stop.clone(),
     ));
     (recorder, sent, stop)

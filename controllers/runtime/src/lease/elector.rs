@@ -10,7 +10,6 @@ use tracing::{debug, info, warn};
 
 use super::decide::{LastLease, first_spec, next_spec, previous_renewal, released, term};
 use super::{LeaseConfig, LeaseHandle};
-use crate::clock;
 use crate::error::{ApiErrorKind, classify, find};
 use drydock_logging::with_causes;
 
@@ -117,16 +116,16 @@ impl Elector {
 
     async fn attempt(&mut self) -> Result<bool, kube::Error> {
         // Our term is counted from before the write, so that it ends before others stop waiting for us.
-        let began = clock::since_boot();
+        let began = self.handle.clock().since_boot();
         let Some(mut lease) = find(&self.api, &self.config.name).await? else {
-            return self.write(began, None, first_spec(&self.config, clock::now())).await;
+            return self.write(began, None, first_spec(&self.config, self.handle.clock().now())).await;
         };
         self.seen.update(lease.metadata.resource_version.as_deref().unwrap_or_default(), began);
         let old = lease.spec.take().unwrap_or_default();
         if let Some(until) = previous_renewal(&old, &self.config.identity) {
             self.handle.follow(until);
         }
-        match next_spec(&old, &self.config, self.seen.at, began, clock::now()) {
+        match next_spec(&old, &self.config, self.seen.at, began, self.handle.clock().now()) {
             Some(spec) => self.write(began, Some(lease), spec).await,
             None => Ok(false),
         }
@@ -167,7 +166,7 @@ impl Elector {
     async fn release(&mut self) {
         self.handle.end();
         let Some(mut lease) = self.held.take() else { return };
-        let spec = released(&lease.spec.take().unwrap_or_default(), clock::now());
+        let spec = released(&lease.spec.take().unwrap_or_default(), self.handle.clock().now());
         let lease = Lease { spec: Some(spec), ..lease };
         let params = PostParams::default();
         let write = self.api.replace(&self.config.name, &params, &lease);

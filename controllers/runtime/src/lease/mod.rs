@@ -15,7 +15,7 @@ use std::time::Duration;
 pub use elector::{Elector, LeadershipEnd};
 use jiff::Timestamp;
 
-use crate::clock;
+use crate::clock::Clock;
 
 /// Names and times of a lease. The times are those of kube-controller-manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,22 +66,24 @@ struct Shared {
     valid_until: AtomicU64,
     /// When the previous holder last renewed, in seconds since 1970.
     previous_renewal: AtomicI64,
+    clock: Clock,
 }
 
 impl LeaseHandle {
     /// Returns a handle that is not valid until an [`Elector`] acquires the lease.
-    pub fn pending() -> Self {
+    pub fn pending(clock: Clock) -> Self {
         let shared = Shared {
             term: AtomicU64::new(NO_TERM),
             valid_until: AtomicU64::new(0),
-            previous_renewal: AtomicI64::new(clock::now().as_second()),
+            previous_renewal: AtomicI64::new(clock.now().as_second()),
+            clock,
         };
         Self { shared: Arc::new(shared) }
     }
 
     /// Returns a handle that is always valid and has no number of a term, for a process that runs without election.
-    pub fn unelected() -> Self {
-        let handle = Self::pending();
+    pub fn unelected(clock: Clock) -> Self {
+        let handle = Self::pending(clock);
         handle.shared.valid_until.store(FOREVER, Ordering::Release);
         handle
     }
@@ -89,7 +91,7 @@ impl LeaseHandle {
     /// Whether the lease is held at this moment.
     pub fn is_valid(&self) -> bool {
         let until = self.shared.valid_until.load(Ordering::Acquire);
-        until == FOREVER || millis(clock::since_boot()) < until
+        until == FOREVER || millis(self.shared.clock.since_boot()) < until
     }
 
     /// The number of our last term, also when that is over; none before the first.
@@ -103,6 +105,10 @@ impl LeaseHandle {
     pub fn previous_renewal(&self) -> Timestamp {
         let second = self.shared.previous_renewal.load(Ordering::Acquire);
         Timestamp::from_second(second).unwrap_or(Timestamp::MAX)
+    }
+
+    fn clock(&self) -> Clock {
+        self.shared.clock
     }
 
     fn follow(&self, previous_renewal: Timestamp) {

@@ -83,14 +83,14 @@ fn only_a_changed_lease_moves_the_time_it_was_seen() {
 
 #[test]
 fn handle_is_valid_only_within_its_term() {
-    let handle = LeaseHandle::pending();
+    let handle = LeaseHandle::pending(Clock::SYSTEM);
     assert!(!handle.is_valid() && handle.term().is_none());
-    handle.extend(3, crate::clock::since_boot() + S(10));
+    handle.extend(3, Clock::SYSTEM.since_boot() + S(10));
     assert!(handle.is_valid());
     assert_eq!(handle.term(), Some(3));
-    handle.extend(3, crate::clock::since_boot());
+    handle.extend(3, Clock::SYSTEM.since_boot());
     assert!(!handle.is_valid());
-    assert!(LeaseHandle::unelected().is_valid());
+    assert!(LeaseHandle::unelected(Clock::SYSTEM).is_valid());
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_holder_follows_the_last_renewal_of_the_one_before_and_not_its_own() {
     assert_eq!(previous_renewal(&of_a, "a"), None);
     let given_back = released(&of_a, Timestamp::from_second(9).unwrap());
     assert_eq!(previous_renewal(&given_back, "b"), Some(Timestamp::from_second(9).unwrap()));
-    let handle = LeaseHandle::pending();
+    let handle = LeaseHandle::pending(Clock::SYSTEM);
     handle.follow(renewed);
     assert_eq!(handle.previous_renewal(), renewed);
 }

@@ -21,7 +21,7 @@ use drydock_runtime::cache::DRAIN_TAINT;
 use drydock_runtime::events::reasons::TAINT_CONFLICT;
 use drydock_runtime::{
     ApiErrorKind, CallError, ControllerContext, Node, NodeWriteRefusals, ObjectChange, Pod, Requeue,
-    classify, clock, run_workers,
+    classify, run_workers,
 };
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::Node as HostNode;
@@ -80,16 +80,16 @@ pub(crate) fn may_be_awaited(context: &ControllerContext, state: &DaemonSetState
 fn needs_taint_now(context: &ControllerContext, state: &DaemonSetState, node: &Node) -> bool {
     let on_node = state.targets.on(&node.name);
     let pods = context.caches.pods.on_node(&node.name);
-    needs_taint(node, &pods, &on_node, &state.deletions.lock(), clock::now())
+    needs_taint(node, &pods, &on_node, &state.deletions.lock(), context.clock.now())
 }
 
 fn subscribe(context: &ControllerContext, state: &Arc<DaemonSetState>) {
-    let nodes = state.clone();
+    let (nodes, clock) = (state.clone(), context.clock);
     context.caches.nodes.subscribe(move |change: &ObjectChange<Node>| {
         if let Some(node) =
             taken_from(change).filter(|node| nodes.targets.has_reached_daemon_sets(&node.name))
         {
-            nodes.waits.taken(&node.name, clock::now());
+            nodes.waits.taken(&node.name, clock.now());
         }
         if let Some(node) = change.latest()
             && change.old.as_ref().map(|old| &old.taints) != change.new.as_ref().map(|new| &new.taints)
@@ -173,7 +173,7 @@ fn pause(
     blocked: &impl Fn(&str),
     node: &Node,
 ) -> Option<Duration> {
-    let now = clock::now();
+    let now = context.clock.now();
     let due = state.waits.record_missing(&node.name, now);
     if let Some((times, began)) = due.report {
         let message = format!(
