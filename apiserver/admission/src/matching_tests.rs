@@ -134,10 +134,10 @@ fn rename(object: &mut Object, from: &str, to: &str) -> Result<(), ConversionErr
 }
 
 impl Conversion for Widening {
-    fn stored_to_served(&self, object: &mut Object) -> Result<(), ConversionError> {
+    fn convert_from_storage(&self, object: &mut Object) -> Result<(), ConversionError> {
         rename(object, "size", "width")
     }
-    fn served_to_stored(&self, object: &mut Object) -> Result<(), ConversionError> {
+    fn convert_to_storage(&self, object: &mut Object) -> Result<(), ConversionError> {
         rename(object, "width", "size")
     }
 }
@@ -146,9 +146,9 @@ fn versions() -> Versions {
     let probe = TestRequest::create(widget("a", json!({})));
     let of = |version| {
         let names = Names { version, ..probe.attributes().names.clone() };
-        Arc::new(OtherWidget(names, Schema::new("Anything.", Shape::Raw)))
+        Arc::new(OtherWidget(names, Schema::new("Anything.", Shape::Raw))) as Arc<dyn Kind>
     };
-    Versions::stored_as(of("v1")).served_as(of("v2"), Widening).unwrap()
+    Versions::new(of("v1")).with_version(of("v2"), Widening).unwrap()
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use drydock_api::eviction_request::interceptors::AllowedNames;
 use drydock_api::node_maintenance::{NAMES as NODE_MAINTENANCES, NodeMaintenanceStrategy};
 use drydock_machinery::strategy::Strategy;
 use drydock_server::admission::Admission;
-use drydock_server::api_group::Identity;
-use drydock_server::generic::{HostFiles, Options, Server, Trust};
+
+use drydock_server::generic::{HostFiles, Identity, Options, Server, Trust};
 use drydock_serving::tls::CertificateSource;
 
 use crate::admission::{
@@ -77,7 +77,7 @@ fn install_eviction_requests(server: &mut Server, flags: &Flags, ended: Arc<Ende
         let unnamed = UnnamedReviewUsers::new(flags.unnamed_review_users());
         admission.push(Arc::new(PodDelete::new(server.authorizer(), unnamed)));
     }
-    server.install(Arc::new(kind), admission);
+    server.install(kind, admission);
 }
 
 fn install_node_maintenances(server: &mut Server, ended: &EndedMaintenance) {
@@ -86,7 +86,7 @@ fn install_node_maintenances(server: &mut Server, ended: &EndedMaintenance) {
     server.ready_when("nodes", "not read from the host", move || followed.ready());
     let admission: Vec<Arc<dyn Admission>> =
         vec![Arc::new(NodeDelete::new(server.authorizer())), Arc::new(NodeSelection::new(nodes))];
-    server.install(Arc::new(NodeMaintenanceStrategy.into_kind()), admission);
+    server.install(NodeMaintenanceStrategy.into_kind(), admission);
     if let Some(maintenances) = server.storage(NODE_MAINTENANCES.group, NODE_MAINTENANCES.plural) {
         ended.read_from(maintenances);
     }

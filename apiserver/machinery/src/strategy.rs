@@ -5,6 +5,7 @@ mod draft;
 pub mod view;
 
 use std::fmt::{self, Debug};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -107,6 +108,12 @@ pub struct TypedKind<S> {
     strategy: S,
     schema: Schema,
     enumerations: Enumerations,
+}
+
+impl<S: Strategy> From<TypedKind<S>> for Arc<dyn Kind> {
+    fn from(kind: TypedKind<S>) -> Self {
+        Arc::new(kind)
+    }
 }
 
 impl<S> Debug for TypedKind<S> {

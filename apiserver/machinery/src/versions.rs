@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   v1beta1 ──Conversion──┐
-//!                         ├── the stored version
+//!                         ├── the storage version
 //!   v2      ──Conversion──┘
 //! ```
 //!
-//! The stored version is what k8s.io/apiserver calls the hub: two other versions are converted into each other by way
+//! The storage version is what k8s.io/apiserver calls the hub: two other versions are converted into each other by way
 //! of it (k8s.io/apimachinery pkg/util/managedfields/internal/versionconverter.go).
 
 use std::cmp::{Ordering, Reverse};
@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::kind::{Kind, Names};
 use crate::object::Object;
 
-/// Converts objects of a kind between the stored version and another one.
+/// Converts objects of a kind between the storage version and another one.
 ///
 /// A conversion changes the fields of the object that the versions have in different form. It leaves `metadata` as it
 /// is, except for annotations, and `apiVersion`, `kind` and the managed fields are not its concern: [`Versions`] sets
@@ -28,18 +28,18 @@ use crate::object::Object;
 /// object, and so is one in which fields are absent. What one version cannot express has to be kept, for example in an
 /// annotation. Otherwise a client that reads and writes in this version loses it for everyone.
 pub trait Conversion: Send + Sync + 'static {
-    /// Converts an object of the stored version to the other one.
+    /// Converts an object of the storage version to the other one.
     ///
     /// # Errors
     /// If the object cannot be expressed in the other version: reads of it fail.
-    fn stored_to_served(&self, object: &mut Object) -> Result<(), ConversionError>;
+    fn convert_from_storage(&self, object: &mut Object) -> Result<(), ConversionError>;
 
-    /// Converts an object of the other version to the stored one.
+    /// Converts an object of the other version to the storage version.
     ///
     /// # Errors
-    /// If the object cannot be expressed in the stored version: the write is refused. The validation of the other
+    /// If the object cannot be expressed in the storage version: the write is refused. The validation of the other
     /// version should have refused it first, with the path of the field.
-    fn served_to_stored(&self, object: &mut Object) -> Result<(), ConversionError>;
+    fn convert_to_storage(&self, object: &mut Object) -> Result<(), ConversionError>;
 }
 
 /// Why an object cannot be converted.
@@ -62,7 +62,7 @@ pub enum VersionsError {
     OtherKind {
         /// The kind that was to be added.
         served: String,
-        /// The kind in its stored version.
+        /// The kind in its storage version.
         stored: String,
     },
     /// The version is there already.
@@ -70,9 +70,10 @@ pub enum VersionsError {
     Duplicate(String),
 }
 
-/// All versions of one kind: the stored one, and those that are served beside it.
+/// All versions of one kind: the storage version, and those that are served beside it. A kind in one version is made
+/// into it.
 pub struct Versions {
-    stored: Arc<dyn Kind>,
+    storage_version: Arc<dyn Kind>,
     others: Vec<OtherVersion>,
 }
 
@@ -83,20 +84,21 @@ struct OtherVersion {
 
 impl Versions {
     /// A kind that is stored and served in the version of `kind`.
-    pub fn stored_as(kind: Arc<dyn Kind>) -> Self {
-        Self { stored: kind, others: Vec::new() }
+    pub fn new(kind: impl Into<Arc<dyn Kind>>) -> Self {
+        Self { storage_version: kind.into(), others: Vec::new() }
     }
 
     /// Serves the kind in another version too.
     ///
     /// # Errors
-    /// If `kind` differs from the stored version in more than the version, or if this version is there already.
-    pub fn served_as(
+    /// If `kind` differs from the storage version in more than the version, or if this version is there already.
+    pub fn with_version(
         mut self,
-        kind: Arc<dyn Kind>,
+        kind: impl Into<Arc<dyn Kind>>,
         conversion: impl Conversion,
     ) -> Result<Self, VersionsError> {
-        let (names, stored) = (kind.names(), self.stored.names());
+        let kind = kind.into();
+        let (names, stored) = (kind.names(), self.storage_version.names());
         let identity = |names: &Names| (names.group, names.kind, names.plural, names.namespaced);
         if identity(names) != identity(stored) {
             return Err(VersionsError::OtherKind { served: type_text(names), stored: type_text(stored) });
@@ -108,9 +110,9 @@ impl Versions {
         Ok(self)
     }
 
-    /// The kind in its stored version.
-    pub fn stored(&self) -> &Arc<dyn Kind> {
-        &self.stored
+    /// The kind in its storage version.
+    pub fn storage_version(&self) -> &Arc<dyn Kind> {
+        &self.storage_version
     }
 
     /// The kind in the versions that are not stored.
@@ -118,15 +120,15 @@ impl Versions {
         self.others.iter().map(|other| &other.kind)
     }
 
-    /// The kind in all versions, the stored one first.
+    /// The kind in all versions, the storage version first.
     pub fn kinds(&self) -> impl Iterator<Item = &dyn Kind> {
-        std::iter::once(&self.stored).chain(self.others()).map(|kind| &**kind)
+        std::iter::once(&self.storage_version).chain(self.others()).map(|kind| &**kind)
     }
 
     /// The kind in the version `group/version`; `None` if it is not served in it.
     pub fn kind(&self, api_version: &str) -> Option<&dyn Kind> {
-        if is_version(self.stored.names(), api_version) {
-            return Some(&*self.stored);
+        if is_version(self.storage_version.names(), api_version) {
+            return Some(&*self.storage_version);
         }
         self.other(api_version).map(|other| &*other.kind)
     }
@@ -144,25 +146,28 @@ impl Versions {
         let converted = self.convert_fields(&mut object, from, to);
         object.set_managed_fields(managed);
         object.0.insert("apiVersion".to_owned(), Value::from(to));
-        object.0.insert("kind".to_owned(), Value::from(self.stored.names().kind));
+        object.0.insert("kind".to_owned(), Value::from(self.storage_version.names().kind));
         converted.map(|()| object).map_err(|why| {
-            ConversionError(format!("cannot convert {} from {from} to {to}: {why}", self.stored.names().kind))
+            ConversionError(format!(
+                "cannot convert {} from {from} to {to}: {why}",
+                self.storage_version.names().kind
+            ))
         })
     }
 
     fn convert_fields(&self, object: &mut Object, from: &str, to: &str) -> Result<(), ConversionError> {
         if let Some(conversion) = self.conversion(from)? {
-            conversion.served_to_stored(object)?;
+            conversion.convert_to_storage(object)?;
         }
         match self.conversion(to)? {
-            Some(conversion) => conversion.stored_to_served(object),
+            Some(conversion) => conversion.convert_from_storage(object),
             None => Ok(()),
         }
     }
 
-    /// Returns the conversion of a version; `None` for the stored one.
+    /// Returns the conversion of a version; `None` for the storage version.
     fn conversion(&self, api_version: &str) -> Result<Option<&dyn Conversion>, ConversionError> {
-        if is_version(self.stored.names(), api_version) {
+        if is_version(self.storage_version.names(), api_version) {
             return Ok(None);
         }
         let other = self.other(api_version);
@@ -172,6 +177,12 @@ impl Versions {
 
     fn other(&self, api_version: &str) -> Option<&OtherVersion> {
         self.others.iter().find(|other| is_version(other.kind.names(), api_version))
+    }
+}
+
+impl<K: Into<Arc<dyn Kind>>> From<K> for Versions {
+    fn from(kind: K) -> Self {
+        Self::new(kind)
     }
 }
 

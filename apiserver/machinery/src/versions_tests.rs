@@ -25,18 +25,18 @@ fn rename(object: &mut Object, from: &str, to: &str) -> Result<(), ConversionErr
 }
 
 impl Conversion for Renaming {
-    fn stored_to_served(&self, object: &mut Object) -> Result<(), ConversionError> {
+    fn convert_from_storage(&self, object: &mut Object) -> Result<(), ConversionError> {
         rename(object, "count", self.0)
     }
-    fn served_to_stored(&self, object: &mut Object) -> Result<(), ConversionError> {
+    fn convert_to_storage(&self, object: &mut Object) -> Result<(), ConversionError> {
         rename(object, self.0, "count")
     }
 }
 
 fn versions() -> Versions {
-    let versions = Versions::stored_as(Arc::new(Thing::namespaced()));
-    let versions = versions.served_as(version("v2"), Renaming("total")).unwrap();
-    versions.served_as(version("v3"), Renaming("sum")).unwrap()
+    let versions = Versions::new(Arc::new(Thing::namespaced()) as Arc<dyn Kind>);
+    let versions = versions.with_version(version("v2"), Renaming("total")).unwrap();
+    versions.with_version(version("v3"), Renaming("sum")).unwrap()
 }
 
 fn thing(api_version: &str, spec: Value) -> Object {
@@ -71,9 +71,10 @@ fn an_error_names_the_kind_and_both_versions() {
 
 #[test]
 fn only_versions_of_the_same_kind_are_added() {
-    let error = versions().served_as(version("v1"), Renaming("x")).unwrap_err();
+    let error = versions().with_version(version("v1"), Renaming("x")).unwrap_err();
     assert_eq!(error.to_string(), "g.io/v1, Kind=Thing is there already");
-    let error = versions().served_as(Arc::new(Thing::cluster()), Renaming("x")).unwrap_err();
+    let error =
+        versions().with_version(Arc::new(Thing::cluster()) as Arc<dyn Kind>, Renaming("x")).unwrap_err();
     assert!(matches!(error, VersionsError::OtherKind { .. }), "{error}");
     assert_eq!(versions().kind("g.io/v3").map(|kind| kind.names().version), Some("v3"));
     for unknown in ["g.io/v4", "v1", "other.io/v1"] {

@@ -13,7 +13,7 @@
 //! A stored object that cannot be converted fails the reads in this version that meet it, and no others, as one that
 //! k8s.io/apiserver cannot decode does (pkg/storage/etcd3/store.go, watcher.go): a get and a list answer with 500, a
 //! watch sends an ERROR event and ends. The error and a warning in the log name the object. It is mended or deleted in
-//! the stored version.
+//! the storage version.
 
 mod recent;
 mod watcher;
@@ -48,7 +48,7 @@ pub struct ConvertedStorage {
 /// Converts stored objects to one version, and back.
 struct Converter {
     versions: Arc<Versions>,
-    /// `group/version` of the stored version.
+    /// `group/version` of the storage version.
     stored: String,
     /// `group/version` of the other version.
     served: String,
@@ -56,9 +56,9 @@ struct Converter {
 }
 
 impl ConvertedStorage {
-    /// Serves the objects of `inner`, which are in the stored version of `versions`, in the version of `kind`.
+    /// Serves the objects of `inner`, which are in the storage version of `versions`, in the version of `kind`.
     pub fn new(inner: Arc<dyn Storage>, versions: Arc<Versions>, kind: &dyn Kind) -> Self {
-        let stored = versions.stored().names().api_version();
+        let stored = versions.storage_version().names().api_version();
         let served = kind.names().api_version();
         let converter = Converter { versions, stored, served, recent: RecentConversions::default() };
         Self { inner, converter: Arc::new(converter) }
@@ -68,12 +68,12 @@ impl ConvertedStorage {
     /// objects; any other one converts each object that it looks at.
     fn stored_scope(&self, scope: &Scope) -> Scope {
         Scope {
-            matches: scope.matches.clone().map(|selection| self.stored_selection(selection)),
+            matches: scope.matches.clone().map(|selection| self.storage_selection(selection)),
             ..scope.clone()
         }
     }
 
-    fn stored_selection(&self, selection: Selection) -> Selection {
+    fn storage_selection(&self, selection: Selection) -> Selection {
         if selection.reads.is_within(&FieldMask::of(UNCONVERTED)) {
             return selection;
         }
@@ -123,7 +123,7 @@ impl Converter {
     /// # Errors
     /// 400 if it cannot be converted.
     fn written(&self, object: Object) -> Result<Object, ApiError> {
-        let kind = self.versions.stored().names().kind;
+        let kind = self.versions.storage_version().names().kind;
         self.versions.convert(object, &self.served, &self.stored).map_err(|why| {
             let version = go_quote(self.served.rsplit('/').next().unwrap_or_default());
             ApiError::bad_request(format!("{kind} in version {version} cannot be handled as a {kind}: {why}"))

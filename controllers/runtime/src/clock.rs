@@ -6,10 +6,10 @@ use jiff::Timestamp;
 
 /// The clocks of the controllers, which each loop is given (k8s.io/utils/clock). Clones are the same clock.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock(Source);
+pub struct Clock(ClockSource);
 
 #[derive(Clone, Copy, Debug)]
-enum Source {
+enum ClockSource {
     /// The machine's clocks.
     System,
     /// Wall time at an instant of tokio's clock, which both times follow from there.
@@ -19,21 +19,21 @@ enum Source {
 
 impl Clock {
     /// The machine's clocks.
-    pub const SYSTEM: Self = Self(Source::System);
+    pub const SYSTEM: Self = Self(ClockSource::System);
 
     /// A clock that shows this wall time now, and goes as tokio's clock does: in a test whose time is paused, timers and
     /// times in objects advance together.
     #[cfg(any(test, feature = "test-util"))]
     pub fn of_tokio(now: Timestamp) -> Self {
-        Self(Source::Tokio(now, tokio::time::Instant::now()))
+        Self(ClockSource::Tokio(now, tokio::time::Instant::now()))
     }
 
     /// Wall time.
     pub fn now(&self) -> Timestamp {
         match self.0 {
-            Source::System => Timestamp::now(),
+            ClockSource::System => Timestamp::now(),
             #[cfg(any(test, feature = "test-util"))]
-            Source::Tokio(start, began) => start.checked_add(began.elapsed()).unwrap_or(Timestamp::MAX),
+            ClockSource::Tokio(start, began) => start.checked_add(began.elapsed()).unwrap_or(Timestamp::MAX),
         }
     }
 
@@ -41,9 +41,9 @@ impl Clock {
     /// its machine sees at once that its lease is over, where CLOCK_MONOTONIC would not.
     pub fn since_boot(&self) -> Duration {
         match self.0 {
-            Source::System => boot_time(),
+            ClockSource::System => boot_time(),
             #[cfg(any(test, feature = "test-util"))]
-            Source::Tokio(_, began) => began.elapsed(),
+            ClockSource::Tokio(_, began) => began.elapsed(),
         }
     }
 

@@ -56,16 +56,16 @@ fn rename(object: &mut Object, from: &str, to: &str) -> Result<(), ConversionErr
 }
 
 impl Conversion for Renaming {
-    fn stored_to_served(&self, object: &mut Object) -> Result<(), ConversionError> {
+    fn convert_from_storage(&self, object: &mut Object) -> Result<(), ConversionError> {
         rename(object, "stage", "phase")
     }
-    fn served_to_stored(&self, object: &mut Object) -> Result<(), ConversionError> {
+    fn convert_to_storage(&self, object: &mut Object) -> Result<(), ConversionError> {
         rename(object, "phase", "stage")
     }
 }
 
 fn versions() -> Versions {
-    Versions::stored_as(sample("v1", "stage")).served_as(sample("v2", "phase"), Renaming).unwrap()
+    Versions::new(sample("v1", "stage")).with_version(sample("v2", "phase"), Renaming).unwrap()
 }
 
 fn with_manager<T>(version: &str, act: impl FnOnce(FieldManager<'_>) -> T) -> T {

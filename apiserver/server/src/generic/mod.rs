@@ -1,12 +1,11 @@
 //! A whole server from options and kinds (k8s.io/apiserver pkg/server, GenericAPIServer):
 //!
 //! ```no_run
-//! # use std::sync::Arc;
-//! # use drydock_machinery::kind::Kind;
+//! # use drydock_machinery::strategy::Strategy;
 //! # use drydock_server::generic::{Options, Server};
-//! # async fn main_of(options: Options, kind: Arc<dyn Kind>) -> anyhow::Result<()> {
+//! # async fn main_of(options: Options, strategy: impl Strategy) -> anyhow::Result<()> {
 //! let mut server = Server::build(options).await?;
-//! server.install(kind, Vec::new());
+//! server.install(strategy.into_kind(), Vec::new());
 //! server.run().await
 //! # }
 //! ```
@@ -41,6 +40,8 @@ use tokio::net::TcpListener;
 pub use mux::Mux;
 pub use options::{HostFiles, Options, Trust};
 
+pub use crate::api_group::Identity;
+
 use crate::admission::namespace_lifecycle::NamespaceLifecycle;
 use crate::admission::{Admission, HostNamespaces};
 use crate::audit::{Audit, AuditMetrics};
@@ -61,7 +62,7 @@ pub struct Server {
     namespaces: Arc<HostNamespaces>,
     backend: Arc<dyn Backend>,
     resources: Vec<Resource>,
-    /// The kinds in their stored versions, with their caches.
+    /// The kinds in their storage versions, with their caches.
     caches: Vec<(Arc<dyn Kind>, Arc<WatchCache>)>,
     of_all: Vec<Arc<dyn Admission>>,
     /// Checks of all three health endpoints.
@@ -145,22 +146,17 @@ impl Server {
         self.of_all.extend(admission);
     }
 
-    /// Serves a kind from a storage of its own. Objects of a namespaced kind can be created only in namespaces that
-    /// exist and are not terminating; `admission` runs after that check.
-    pub fn install(&mut self, kind: Arc<dyn Kind>, admission: Vec<Arc<dyn Admission>>) {
-        let resource = self.stored(kind, admission);
-        self.resources.push(resource);
+    /// Serves a kind, in one version or in several ([`Versions`]), from a storage of its own. All versions share the
+    /// storage, with the quota of the storage version. Objects of a namespaced kind can be created only in namespaces
+    /// that exist and are not terminating. `admission` runs after that check, and sees objects in the version of the
+    /// request.
+    pub fn install(&mut self, kind: impl Into<Versions>, admission: Vec<Arc<dyn Admission>>) {
+        let versions = kind.into();
+        let resource = self.in_storage_version(versions.storage_version().clone(), admission);
+        self.resources.extend(resource.in_versions(versions));
     }
 
-    /// As [`Self::install`], for a kind that is served in several versions. They share one storage, with the quota of
-    /// the stored version; `admission` sees objects in the version of the request.
-    pub fn install_versions(&mut self, versions: Versions, admission: Vec<Arc<dyn Admission>>) {
-        let stored = self.stored(versions.stored().clone(), admission);
-        self.resources.extend(stored.in_versions(Arc::new(versions)));
-    }
-
-    /// The resource of a kind, over a storage of its own.
-    fn stored(&mut self, kind: Arc<dyn Kind>, admission: Vec<Arc<dyn Admission>>) -> Resource {
+    fn in_storage_version(&mut self, kind: Arc<dyn Kind>, admission: Vec<Arc<dyn Admission>>) -> Resource {
         let cache = location::cached(&self.backend, kind.names(), kind.quota());
         self.caches.push((kind.clone(), cache.clone()));
         let mut checks: Vec<Arc<dyn Admission>> = Vec::new();
@@ -172,13 +168,13 @@ impl Server {
     }
 
     /// Returns the watch cache of an installed kind, for reads that do not go through the API. Its objects are of the
-    /// stored version.
+    /// storage version.
     pub fn storage(&self, group: &str, plural: &str) -> Option<Arc<dyn Storage>> {
         let is_of = |resource: &&Resource| {
             let names = resource.kind.names();
             (names.group, names.plural) == (group, plural)
         };
-        // The stored version is the first.
+        // The storage version is the first.
         self.resources.iter().find(is_of).map(|resource| resource.storage.clone())
     }
 

@@ -1,7 +1,7 @@
 //! The options that every such server has (k8s.io/apiserver pkg/server/options, RecommendedOptions), by the names
 //! that operators of Kubernetes know.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,17 +77,17 @@ pub struct Trust {
 }
 
 impl Options {
-    /// Options of a server on a loopback port that generates its certificate in `cert_dir`. Options that kube-apiserver
-    /// also has get its defaults.
+    /// Options of a server that listens on `address` and generates its certificate in `cert_dir`. Options that
+    /// kube-apiserver also has get its defaults.
     pub fn new(
         identity: Identity<'static>,
-        port: u16,
+        address: SocketAddr,
         cert_dir: PathBuf,
         storage: Arc<dyn StorageLocation>,
     ) -> Self {
         Self {
             identity,
-            address: (Ipv4Addr::LOCALHOST, port).into(),
+            address,
             serving: CertificateSource { files: None, cert_dir, names: Vec::new() },
             host: HostFiles::default(),
             trust: Trust::default(),

@@ -45,9 +45,13 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// Returns the resource in each version in which it is served, the stored one first. `self` is the stored one.
-    /// Admission gets objects in the version of the request, and may convert them to another one.
-    pub fn in_versions(self, versions: Arc<Versions>) -> Vec<Self> {
+    /// Returns the resource in each version in which it is served, the storage version first. `self` is in the storage
+    /// version. Admission gets objects in the version of the request, and may convert them to another one.
+    pub fn in_versions(self, versions: Versions) -> Vec<Self> {
+        if versions.others().next().is_none() {
+            return vec![self];
+        }
+        let versions = Arc::new(versions);
         let other = |kind: &Arc<dyn Kind>| Self {
             kind: kind.clone(),
             storage: Arc::new(ConvertedStorage::new(self.storage.clone(), versions.clone(), &**kind)),
@@ -56,8 +60,8 @@ impl Resource {
             versions: Some(versions.clone()),
         };
         let others: Vec<_> = versions.others().map(other).collect();
-        let stored = Self { versions: Some(versions.clone()), ..self };
-        std::iter::once(stored).chain(others).collect()
+        let first = Self { versions: Some(versions), ..self };
+        std::iter::once(first).chain(others).collect()
     }
 }
 

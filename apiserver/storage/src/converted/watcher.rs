@@ -209,7 +209,8 @@ mod tests {
 
     #[test]
     fn a_batch_that_is_not_converted_yet_counts_as_memory_of_the_watch() {
-        let versions = Arc::new(Versions::stored_as(Arc::new(Widget(Schema::new("Anything.", Shape::Raw)))));
+        let versions =
+            Arc::new(Versions::new(Arc::new(Widget(Schema::new("Anything.", Shape::Raw))) as Arc<dyn Kind>));
         let [stored, served] = [NAMES.api_version(), NAMES.api_version()];
         let converter = Arc::new(Converter { versions, stored, served, recent: Default::default() });
         let inner = OneBatch([STEP, STEP, 1].map(added).into());

@@ -11,7 +11,7 @@ pub const NOTE: &str = "wardle.example.com/v1alpha1-note";
 pub struct References;
 
 impl Conversion for References {
-    fn stored_to_served(&self, object: &mut Object) -> Result<(), ConversionError> {
+    fn convert_from_storage(&self, object: &mut Object) -> Result<(), ConversionError> {
         let Some(spec) = spec(object) else { return Ok(()) };
         if let Some(reference) = spec.remove("reference") {
             if reference == "unreadable" {
@@ -29,11 +29,11 @@ impl Conversion for References {
         Ok(())
     }
 
-    fn served_to_stored(&self, object: &mut Object) -> Result<(), ConversionError> {
+    fn convert_to_storage(&self, object: &mut Object) -> Result<(), ConversionError> {
         let note = take_note(object);
         let Some(spec) = spec(object) else { return Ok(()) };
         if spec.contains_key("fischerReference") && !spec.contains_key("flunderReference") {
-            // Without a type the stored version could not tell it from a Flunder.
+            // Without a type the storage version could not tell it from a Flunder.
             spec.entry("referenceType").or_insert_with(|| "Fischer".into());
         }
         let reference = spec.remove(field(spec));

@@ -28,10 +28,9 @@ const GROUP: &str = "wardle.example.com";
 const ALPHA: &str = "/apis/wardle.example.com/v1alpha1/namespaces/ns/flunders";
 const BETA: &str = "/apis/wardle.example.com/v1beta1/namespaces/ns/flunders";
 
-fn versions() -> Arc<Versions> {
-    let stored = Versions::stored_as(Arc::new(v1alpha1::FlunderStrategy.into_kind()));
-    let beta = Arc::new(v1beta1::FlunderStrategy.into_kind());
-    Arc::new(stored.served_as(beta, conversion::References).unwrap())
+fn versions() -> Versions {
+    let alpha = Versions::new(v1alpha1::FlunderStrategy.into_kind());
+    alpha.with_version(v1beta1::FlunderStrategy.into_kind(), conversion::References).unwrap()
 }
 
 async fn server() -> Server {
@@ -41,7 +40,7 @@ async fn server() -> Server {
     let versions = versions();
     let cache = WatchCache::start(Store::new(backend.clone(), GROUP, "flunders"), Config::default());
     cache.wait_until_ready().await;
-    let kind = versions.stored().clone();
+    let kind = versions.storage_version().clone();
     let stored =
         Resource { kind, storage: Arc::new(cache), admission: Vec::new(), usage: None, versions: None };
     let shutdown = CancellationToken::new();

@@ -176,7 +176,7 @@ async fn an_object_that_cannot_be_converted_fails_the_reads_of_one_version_and_i
         assert_eq!((&failed["type"], &failed["object"]["message"]), (&json!("ERROR"), &json!(why)));
         assert!(watch.next().await.is_none(), "the watch has ended");
     }
-    // Other objects, and readers of the stored version, are not concerned.
+    // Other objects, and readers of the storage version, are not concerned.
     server.get(&format!("{BETA}/a")).await.expect(200);
     assert_eq!(names(&server.get(ALPHA).await.expect(200)), ["a", "b"]);
     assert_eq!(stored.next().await.unwrap()["object"]["metadata"]["name"], "b");

@@ -1,4 +1,4 @@
-//! `v1alpha1`, the stored version: one reference, of the type that `referenceType` says.
+//! `v1alpha1`, the storage version: one reference, of the type that `referenceType` says.
 
 use drydock_machinery::Object;
 use drydock_machinery::kind::Names;

@@ -51,10 +51,10 @@ fn rename(object: &mut Object, from: &str, to: &str) -> Result<(), ConversionErr
 }
 
 impl Conversion for Renaming {
-    fn stored_to_served(&self, object: &mut Object) -> Result<(), ConversionError> {
+    fn convert_from_storage(&self, object: &mut Object) -> Result<(), ConversionError> {
         rename(object, "number", "value")
     }
-    fn served_to_stored(&self, object: &mut Object) -> Result<(), ConversionError> {
+    fn convert_to_storage(&self, object: &mut Object) -> Result<(), ConversionError> {
         rename(object, "value", "number")
     }
 }
@@ -63,7 +63,7 @@ impl Conversion for Renaming {
 pub async fn on_other_version(backend: Arc<dyn Backend>) -> Fixture {
     let Fixture { storage, backend } = on_cache(backend).await;
     let served = widget("v1");
-    let versions = Versions::stored_as(widget("v1alpha1")).served_as(served.clone(), Renaming);
+    let versions = Versions::new(widget("v1alpha1")).with_version(served.clone(), Renaming);
     let versions = Arc::new(versions.expect("versions of one kind"));
     Fixture { storage: Arc::new(ConvertedStorage::new(storage, versions, &*served)), backend }
 }

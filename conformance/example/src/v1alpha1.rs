@@ -1,4 +1,4 @@
-//! Flunder: all that a server needs to know of the kind.
+//! Flunder in v1alpha1, the storage version: all that a server needs to know of the kind.
 
 use drydock_machinery::Object;
 use drydock_machinery::field::{Error, ErrorList, Path};
@@ -50,7 +50,7 @@ pub struct FlunderSpec {
 
 /// The kinds that a Flunder may refer to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ApiType)]
-enum ReferenceType {
+pub enum ReferenceType {
     #[default]
     Flunder,
     Fischer,
@@ -84,12 +84,12 @@ pub struct FlunderStatus {
 /// The rules of the kind.
 pub struct FlunderStrategy;
 
-const NAMES: Names = Names::namespaced("wardle.example.com", "v1alpha1", "Flunder", "flunders", "flunder");
-
 impl Strategy for FlunderStrategy {
     type Object = Flunder;
 
     fn names(&self) -> &Names {
+        const NAMES: Names =
+            Names::namespaced("wardle.example.com", "v1alpha1", "Flunder", "flunders", "flunder");
         &NAMES
     }
 
@@ -101,10 +101,9 @@ impl Strategy for FlunderStrategy {
     }
 
     fn validate(&self, new: &Flunder, _now: Now) -> ErrorList {
-        let path = Path::new("spec").child("reference");
-        match (&new.spec.reference_type, new.spec.reference.as_str()) {
-            (Some(_), "") => vec![Error::required(path, "must be set if referenceType is")],
-            _ => ErrorList::new(),
-        }
+        let is_missing = new.spec.reference_type.is_some() && new.spec.reference.is_empty();
+        let missing =
+            || Error::required(Path::new("spec").child("reference"), "must be set if referenceType is");
+        is_missing.then(missing).into_iter().collect()
     }
 }
