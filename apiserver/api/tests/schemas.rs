@@ -5,9 +5,11 @@
 use std::collections::HashSet;
 
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStrategy};
-use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStrategy};
+use drydock_api::node_maintenance::{
+    NodeMaintenance, NodeMaintenanceStrategy, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm,
+};
 use drydock_machinery::kind::Kind;
-use drydock_machinery::schema::{Schema, Shape};
+use drydock_machinery::schema::{ApiType, Field, ListType, Schema, Shape};
 use drydock_machinery::strategy::Strategy;
 use serde_json::{Value, json};
 
@@ -125,4 +127,37 @@ fn the_states_of_a_budget_stand_in_kubectl_explain_and_the_guide() {
         assert!(schema.contains(state), "{state}");
         assert!(GUIDE.contains(&format!("\n#### {state}\n")), "controllers/README.md has no heading {state}");
     }
+}
+
+/// OpenAPI shows the host's own definitions of these structs in place of ours, so no document would tell.
+#[test]
+fn node_selectors_have_the_fields_of_core_v1() {
+    let requirements = "repeated NodeSelectorRequirement";
+    let term = format!("1 matchExpressions {requirements}, 2 matchFields {requirements}");
+    let requirement = "1 key! string, 2 operator! string, 3 values repeated string";
+    let shown = [
+        fields(&NodeSelector::schema()),
+        fields(&NodeSelectorTerm::schema()),
+        fields(&NodeSelectorRequirement::schema()),
+    ];
+    let wanted = ["1 nodeSelectorTerms! repeated NodeSelectorTerm", &term, requirement];
+    assert_eq!(shown, wanted);
+}
+
+/// Number, name and type of each field; `!` marks those that are required.
+fn fields(schema: &Schema) -> String {
+    let type_ = |shape: &Shape| match shape {
+        Shape::String => "string".to_owned(),
+        Shape::Object(object) => object.definition.replace("io.k8s.api.core.v1.", ""),
+        other => panic!("{other:?}"),
+    };
+    let Shape::Object(object) = &schema.shape else { panic!("{schema:?}") };
+    let field = |field: &Field| {
+        let type_ = match &field.schema.shape {
+            Shape::List(items, ListType::Atomic) => format!("repeated {}", type_(&items.shape)),
+            other => type_(other),
+        };
+        format!("{} {}{} {type_}", field.number, field.name, if field.required { "!" } else { "" })
+    };
+    object.fields.iter().map(field).collect::<Vec<_>>().join(", ")
 }

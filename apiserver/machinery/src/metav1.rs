@@ -5,7 +5,7 @@ pub mod validation;
 
 use std::collections::BTreeMap;
 
-use crate::schema::common::{condition_schema, label_selector_schema, meta_schema};
+use crate::schema::common::{SELECTOR_ITEMS_MAX, SELECTOR_VALUES_MAX, meta_schema};
 use crate::schema::{ApiType, Schema};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -66,50 +66,58 @@ impl ApiType for ObjectMeta {
 }
 
 /// metav1.OwnerReference.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ApiType)]
 #[serde(rename_all = "camelCase", default)]
+#[schema(package = "io.k8s.apimachinery.pkg.apis.meta.v1", struct_type = "atomic")]
 pub struct OwnerReference {
     /// `group/version` of the owner.
+    #[schema(tag = 5, required)]
     pub api_version: String,
     /// Kind of the owner.
+    #[schema(tag = 1, required)]
     pub kind: String,
     /// Name of the owner.
+    #[schema(tag = 3, required)]
     pub name: String,
     /// UID of the owner.
+    #[schema(tag = 4, required)]
     pub uid: String,
     /// Whether the owner is the managing controller.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(tag = 6)]
     pub controller: Option<bool>,
     /// Whether a foreground deletion of the owner waits until the object is deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(tag = 7)]
     pub block_owner_deletion: Option<bool>,
 }
 
 /// metav1.Condition.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ApiType)]
 #[serde(rename_all = "camelCase", default)]
+#[schema(package = "io.k8s.apimachinery.pkg.apis.meta.v1")]
 pub struct Condition {
     /// Type of the condition; unique in its list.
     #[serde(rename = "type")]
+    #[schema(tag = 1, required)]
     pub type_: String,
     /// `True`, `False` or `Unknown`.
+    #[schema(tag = 2, required)]
     pub status: String,
     /// Generation that the condition was computed from.
     #[serde(skip_serializing_if = "is_zero")]
+    #[schema(tag = 3, value)]
     pub observed_generation: i64,
     /// When `status` last changed.
     #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
+    #[schema(tag = 4, required)]
     pub last_transition_time: Option<Timestamp>,
     /// The cause, in CamelCase.
+    #[schema(tag = 5, required)]
     pub reason: String,
     /// For people.
+    #[schema(tag = 6, required)]
     pub message: String,
-}
-
-impl ApiType for Condition {
-    fn schema() -> Schema {
-        condition_schema()
-    }
 }
 
 impl Condition {
@@ -145,33 +153,34 @@ pub fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition) -> boo
 }
 
 /// metav1.LabelSelector.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ApiType)]
 #[serde(rename_all = "camelCase", default)]
+#[schema(package = "io.k8s.apimachinery.pkg.apis.meta.v1", struct_type = "atomic")]
 pub struct LabelSelector {
     /// Each label must have this value.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(tag = 1)]
     pub match_labels: BTreeMap<String, String>,
     /// Each requirement must be met.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(tag = 2, max_items = SELECTOR_ITEMS_MAX)]
     pub match_expressions: Vec<LabelSelectorRequirement>,
 }
 
-impl ApiType for LabelSelector {
-    fn schema() -> Schema {
-        label_selector_schema("")
-    }
-}
-
 /// metav1.LabelSelectorRequirement.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ApiType)]
 #[serde(rename_all = "camelCase", default)]
+#[schema(package = "io.k8s.apimachinery.pkg.apis.meta.v1")]
 pub struct LabelSelectorRequirement {
     /// Label key.
+    #[schema(tag = 1, required)]
     pub key: String,
     /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
+    #[schema(tag = 2, required)]
     pub operator: String,
     /// Values of `In` and `NotIn`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(tag = 3, max_items = SELECTOR_VALUES_MAX)]
     pub values: Vec<String>,
 }
 

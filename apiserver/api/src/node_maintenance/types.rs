@@ -9,8 +9,10 @@
 
 use std::collections::BTreeMap;
 
-use drydock_machinery::schema::common::{API_VERSION_TEXT, KIND_TEXT, node_selector_schema};
-use drydock_machinery::schema::{ApiType, Schema};
+use drydock_machinery::schema::ApiType;
+use drydock_machinery::schema::common::{
+    API_VERSION_TEXT, KIND_TEXT, SELECTOR_ITEMS_MAX, SELECTOR_VALUES_MAX,
+};
 use serde::{Deserialize, Serialize};
 
 use super::limits::MAX_DRAIN_PLAN;
@@ -249,40 +251,43 @@ impl DrainPlanEntry {
 }
 
 /// core/v1 NodeSelector: terms are ORed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ApiType)]
 #[serde(rename_all = "camelCase", default)]
+#[schema(package = "io.k8s.api.core.v1", struct_type = "atomic")]
 pub struct NodeSelector {
     /// At least one.
+    #[schema(tag = 1, required, max_items = SELECTOR_ITEMS_MAX)]
     pub node_selector_terms: Vec<NodeSelectorTerm>,
 }
 
-impl ApiType for NodeSelector {
-    fn schema() -> Schema {
-        node_selector_schema("")
-    }
-}
-
 /// core/v1 NodeSelectorTerm: requirements are ANDed; a term without any selects nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ApiType)]
 #[serde(rename_all = "camelCase", default)]
+#[schema(package = "io.k8s.api.core.v1", struct_type = "atomic")]
 pub struct NodeSelectorTerm {
     /// Requirements on labels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(tag = 1, max_items = SELECTOR_ITEMS_MAX)]
     pub match_expressions: Vec<NodeSelectorRequirement>,
     /// Requirements on fields; only `metadata.name` is supported.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(tag = 2, max_items = SELECTOR_ITEMS_MAX)]
     pub match_fields: Vec<NodeSelectorRequirement>,
 }
 
 /// core/v1 NodeSelectorRequirement.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ApiType)]
 #[serde(rename_all = "camelCase", default)]
+#[schema(package = "io.k8s.api.core.v1")]
 pub struct NodeSelectorRequirement {
     /// Label key, or field.
+    #[schema(tag = 1, required)]
     pub key: String,
     /// `In`, `NotIn`, `Exists`, `DoesNotExist`, `Gt` or `Lt`.
+    #[schema(tag = 2, required)]
     pub operator: String,
     /// The values; how many are allowed depends on the operator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(tag = 3, max_items = SELECTOR_VALUES_MAX)]
     pub values: Vec<String>,
 }

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::schema::common;
-use crate::schema::{ListType, PatchStrategy, Schema, Shape};
+use crate::metav1::{Condition, LabelSelector, ObjectMeta};
+use crate::schema::{ApiType, ListType, PatchStrategy, Schema, Shape};
 use crate::testing::Thing;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -116,8 +116,8 @@ fn lists_of_the_schema_keep_their_merge_keys() {
 
 #[test]
 fn a_struct_that_patches_replace_says_so() {
-    let replaced = Schema { patch: PatchStrategy::Replace, ..common::label_selector_schema("") };
-    let merged = common::label_selector_schema("");
+    let replaced = Schema { patch: PatchStrategy::Replace, ..LabelSelector::schema() };
+    let merged = LabelSelector::schema();
     let of = |schema| definitions::render(schema)["x-kubernetes-patch-strategy"].clone();
     assert_eq!((of(&replaced), of(&merged)), (json!("replace"), Value::Null));
 }
@@ -161,12 +161,7 @@ fn the_index_names_each_document_by_its_hash() {
 
 #[test]
 fn shared_schemas_have_the_structure_that_kubernetes_publishes() {
-    let schemas = [
-        common::meta_schema(),
-        common::condition_schema(),
-        common::label_selector_schema(""),
-        common::node_selector_schema(""),
-    ];
+    let schemas = [ObjectMeta::schema(), Condition::schema(), LabelSelector::schema()];
     schemas.iter().for_each(same_structure);
 }
 

@@ -3,9 +3,10 @@
 use drydock_machinery::Object;
 use drydock_machinery::field::{Error, ErrorList, Path};
 use drydock_machinery::kind::{Column, Kind, NAME_AND_AGE, Names, Now};
+use drydock_machinery::metav1::{Condition, LabelSelector};
 use drydock_machinery::names::{self, NameRule};
-use drydock_machinery::schema::common::{conditions_schema, label_selector_schema, object, optional};
-use drydock_machinery::schema::{PatchStrategy, Schema, Shape};
+use drydock_machinery::schema::common::{CONDITIONS_MAX, list, object, optional};
+use drydock_machinery::schema::{ApiType, ListType, PatchStrategy, Schema, Shape};
 use drydock_machinery::{selector, table};
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ pub struct BudgetKind(Schema);
 impl BudgetKind {
     /// Creates the kind with its schema.
     pub fn new() -> Self {
-        let selector = Schema { patch: PatchStrategy::Replace, ..label_selector_schema("Which pods.") };
+        let selector = Schema { patch: PatchStrategy::Replace, ..LabelSelector::schema() };
         let spec = vec![
             scalar("minAvailable", 1, Shape::IntOrString),
             optional("selector", 2, selector),
@@ -27,6 +28,7 @@ impl BudgetKind {
             scalar("unhealthyPodEvictionPolicy", 4, Shape::String).pointer(),
         ];
         let times = Schema::new("", Shape::Map(Box::new(Schema::new("", Shape::Time))));
+        let conditions = list("", Condition::schema(), ListType::Map(&["type"])).at_most(CONDITIONS_MAX);
         let status = vec![
             scalar("observedGeneration", 1, Shape::Int64).by_value(),
             optional("disruptedPods", 2, times),
@@ -34,7 +36,7 @@ impl BudgetKind {
             always(scalar("currentHealthy", 4, Shape::Int32)),
             always(scalar("desiredHealthy", 5, Shape::Int32)),
             always(scalar("expectedPods", 6, Shape::Int32)),
-            optional("conditions", 7, conditions_schema("What holds.")),
+            optional("conditions", 7, conditions),
         ];
         let name = "test.drydock.reference.v1.PodDisruptionBudget";
         let spec = object("", "test.drydock.reference.v1.PodDisruptionBudgetSpec", spec);
