@@ -148,7 +148,7 @@ impl Kind for Widget {
     fn schema(&self) -> &Schema {
         &self.0
     }
-    fn default(&self, object: &mut Object) {
+    fn set_defaults(&self, object: &mut Object) {
         if let Some(Value::Object(spec)) = object.0.get_mut("spec") {
             spec.entry("size").or_insert(1.into());
         }

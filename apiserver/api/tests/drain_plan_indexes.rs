@@ -24,7 +24,7 @@ fn maintenance(stage: &str, plan: Value) -> Object {
         "metadata": { "name": "m", "generation": 1 },
         "spec": { "nodeSelector": { "nodeSelectorTerms": [{}] }, "stage": stage, "drainPlan": plan },
     }));
-    kind().default(&mut object);
+    kind().set_defaults(&mut object);
     object
 }
 
@@ -67,7 +67,7 @@ fn an_entry_put_behind_one_that_every_plan_has_is_told_so() {
     let old = read.clone();
     let plan = read.0["spec"]["drainPlan"].as_array_mut().unwrap();
     plan.insert(6, json!({ "podPriority": 7, "podType": "DaemonSet" }));
-    kind().default(&mut read);
+    kind().set_defaults(&mut read);
     let errors = update(&read, &old);
     let words = r#"spec.drainPlan[6]: Invalid value: {"podPriority":7,"podType":"DaemonSet"}: out of order: must come before the entry with podType DaemonSet and podPriority 2000000000 without a podSelector, which every plan has; "#;
     assert!(errors[0].starts_with(words), "{errors:?}");

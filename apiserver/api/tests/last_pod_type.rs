@@ -31,7 +31,7 @@ fn up_to(last: Option<&str>, plan: Value) -> Object {
     let Value::Object(map) = value else { panic!("not an object") };
     let mut object = Object::from(map);
     object.0["spec"].as_object_mut().unwrap().extend(last.map(|l| ("lastPodType".to_owned(), l.into())));
-    kind().default(&mut object);
+    kind().set_defaults(&mut object);
     if last.is_none() {
         object.0["spec"].as_object_mut().unwrap().remove("lastPodType");
     }
@@ -77,7 +77,7 @@ fn the_last_pod_type_is_immutable_and_static_where_it_is_absent() {
         // A patch keeps the entries that were inserted for the old type. They give no additional error.
         let mut patched = of(old);
         patched.0["spec"]["lastPodType"] = new.into();
-        kind().default(&mut patched);
+        kind().set_defaults(&mut patched);
         assert_eq!(update(&patched, &of(old)), [words], "{old:?}");
     }
 }

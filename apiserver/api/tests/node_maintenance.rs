@@ -24,7 +24,7 @@ fn maintenance(stage: &str, plan: Value) -> Object {
         "metadata": { "name": "m", "generation": 1 },
         "spec": { "nodeSelector": { "nodeSelectorTerms": [{}] }, "stage": stage, "drainPlan": plan },
     }));
-    kind().default(&mut object);
+    kind().set_defaults(&mut object);
     object
 }
 
@@ -291,7 +291,7 @@ fn what_cannot_be_read_is_an_error_and_no_panic() {
         [json!(7), json!({ "drainPlan": 3 }), json!({ "drainPlan": [3] }), json!({ "stage": 3 }), Value::Null]
     {
         let mut value = object(json!({ "metadata": { "name": "m" }, "spec": spec }));
-        kind().default(&mut value);
+        kind().set_defaults(&mut value);
         kind().prepare_for_create(&mut value);
         assert!(!create(&value).is_empty());
     }

@@ -94,15 +94,17 @@ pub struct BytesQuota {
 /// The time of a request, passed in (UTC).
 pub type Now = jiff::Timestamp;
 
-/// The strategy of a kind. The default methods fit any simple kind with `spec` and `status`. Methods named
-/// `validate_*` do not change the object and return all errors.
+/// A kind as the server sees it, whatever its Rust struct: [`Strategy`](crate::strategy::Strategy) is what the author of
+/// a kind implements, and has each of these decisions. By hand it is for kinds without a struct, whose schema is data.
+/// The default methods fit any simple kind with `spec` and `status`. Methods named `validate_*` do not change the object
+/// and return all errors.
 pub trait Kind: Send + Sync + 'static {
     /// Returns names and scope.
     fn names(&self) -> &Names;
     /// Returns the schema of the whole object (`apiVersion`, `kind`, `metadata`, ...).
     fn schema(&self) -> &Schema;
     /// Fills in defaults; runs after decoding, before admission, and before managed fields are tracked.
-    fn default(&self, _object: &mut Object) {}
+    fn set_defaults(&self, _object: &mut Object) {}
     /// Called before a create is validated: resets the fields that a client may not set (status).
     fn prepare_for_create(&self, object: &mut Object) {
         if self.has_status() {

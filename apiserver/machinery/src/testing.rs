@@ -80,7 +80,7 @@ impl Kind for Thing {
     fn schema(&self) -> &Schema {
         &self.schema
     }
-    fn default(&self, _: &mut Object) {}
+    fn set_defaults(&self, _: &mut Object) {}
     fn prepare_for_create(&self, _: &mut Object) {}
     fn validate_create(&self, _: &Object, _: Now) -> ErrorList {
         ErrorList::new()

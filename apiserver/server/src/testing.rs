@@ -49,7 +49,7 @@ impl Kind for Counting {
         self.encoded.fetch_add(1, Relaxed);
         &self.schema
     }
-    fn default(&self, _: &mut Object) {}
+    fn set_defaults(&self, _: &mut Object) {}
     fn prepare_for_create(&self, _: &mut Object) {}
     fn validate_create(&self, _: &Object, _: Now) -> ErrorList {
         ErrorList::new()

@@ -93,7 +93,7 @@ impl Strategy for FlunderStrategy {
         &NAMES
     }
 
-    fn default(&self, object: &mut Object) {
+    fn set_defaults(&self, object: &mut Object) {
         let Some(spec) = object.0.get_mut("spec").and_then(|spec| spec.as_object_mut()) else { return };
         if spec.get("reference").is_some_and(|reference| reference != "") {
             spec.entry("referenceType").or_insert_with(|| "Flunder".into());

@@ -71,7 +71,7 @@ impl Strategy for FlunderStrategy {
         &NAMES
     }
 
-    fn default(&self, object: &mut Object) {
+    fn set_defaults(&self, object: &mut Object) {
         let Some(spec) = object.0.get_mut("spec").and_then(|spec| spec.as_object_mut()) else { return };
         for (field, type_) in [("flunderReference", "Flunder"), ("fischerReference", "Fischer")] {
             if spec.get(field).is_some_and(|reference| reference != "") {

@@ -69,7 +69,7 @@ fn maintenance(entries: usize) -> Arc<NodeMaintenance> {
     object.0.insert("metadata".into(), json!({ "name": "m", "uid": "m", "generation": 1 }));
     let all = json!({ "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "x", "operator": "DoesNotExist" }] }] });
     object.0.insert("spec".into(), json!({ "stage": "Drain", "drainPlan": own, "nodeSelector": all }));
-    NodeMaintenanceStrategy.into_kind().default(&mut object);
+    NodeMaintenanceStrategy.into_kind().set_defaults(&mut object);
     Arc::new(serde_json::from_value(object.into_value()).unwrap())
 }
 

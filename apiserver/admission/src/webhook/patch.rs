@@ -45,7 +45,7 @@ pub fn patched(
     identify(&mut changed, kind.names()).map_err(|why| internal(&why))?;
     // Unknown fields are dropped, as for a client without strict field validation.
     decode::decode_patched(&mut changed, kind.names(), kind.schema()).map_err(|error| internal(&error))?;
-    kind.default(&mut changed);
+    kind.set_defaults(&mut changed);
     changed.keep_defaulted(object);
     Ok(Some(changed))
 }

@@ -37,7 +37,7 @@ impl Strategy for NodeMaintenanceStrategy {
         &NAMES
     }
 
-    fn default(&self, object: &mut Object) {
+    fn set_defaults(&self, object: &mut Object) {
         if let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) {
             let inserted = defaults::default_spec(spec);
             object.record_defaulted("spec.drainPlan", inserted);

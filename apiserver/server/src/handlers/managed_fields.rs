@@ -66,7 +66,7 @@ pub fn applied(
         Some(new) => restored(new, request, &of)?,
         None => live.clone(),
     };
-    request.kind().default(&mut object);
+    request.kind().set_defaults(&mut object);
     Ok(object)
 }
 

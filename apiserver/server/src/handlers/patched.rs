@@ -67,7 +67,7 @@ pub fn patched(
     apply_field_validation(strict_errors, request, options, || {
         Value::Object(given.unwrap_or_default()).to_string()
     })?;
-    request.kind().default(&mut object);
+    request.kind().set_defaults(&mut object);
     Ok(object)
 }
 
@@ -91,7 +91,7 @@ pub fn strategically_patched(
     apply_field_validation(strict_errors, request, options, shown)?;
     object.0.insert("apiVersion".to_owned(), names.api_version().into());
     object.0.insert("kind".to_owned(), names.kind.into());
-    request.kind().default(&mut object);
+    request.kind().set_defaults(&mut object);
     Ok(object)
 }
 

@@ -29,7 +29,7 @@ pub fn decode(
         _ => {}
     }
     let mut object = decoded.object;
-    kind.default(&mut object);
+    kind.set_defaults(&mut object);
     Ok(object)
 }
 

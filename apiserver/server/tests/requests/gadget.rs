@@ -110,7 +110,7 @@ impl Kind for Gadget {
     fn schema(&self) -> &Schema {
         &self.schema
     }
-    fn default(&self, object: &mut Object) {
+    fn set_defaults(&self, object: &mut Object) {
         let spec = object.0.entry("spec").or_insert_with(|| json!({}));
         if let Value::Object(spec) = spec {
             spec.entry("color").or_insert_with(|| json!("red"));

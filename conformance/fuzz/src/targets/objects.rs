@@ -56,7 +56,7 @@ pub fn status_update(data: &[u8]) {
         let mut status = new.clone();
         kind.prepare_for_status_update(&mut status, &old);
         let _ = kind.validate_status_update(&status, &old, kinds::now());
-        kind.default(&mut new);
+        kind.set_defaults(&mut new);
         kind.prepare_for_update(&mut new, &old);
         let _ = kind.validate_update(&new, &old, kinds::now());
         let _ = meta::validate_object_meta_update(&new, &old, kind.names().namespaced);
@@ -86,9 +86,9 @@ fn in_protobuf(kind: &dyn Kind, object: &Object) {
 
 /// Whatever decodes can be defaulted, judged and shown.
 fn judged(kind: &dyn Kind, mut object: Object) {
-    kind.default(&mut object);
+    kind.set_defaults(&mut object);
     let mut again = object.clone();
-    kind.default(&mut again);
+    kind.set_defaults(&mut again);
     assert_eq!(object, again, "defaults of defaults are the same");
     let _ = kind.cells(&object, kinds::now());
     kind.prepare_for_create(&mut object);

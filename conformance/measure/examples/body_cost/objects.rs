@@ -25,7 +25,7 @@ pub fn object(of_evictions: bool, text: String) -> MeasuredCall {
         let (a, b) = (evictions(), NodeMaintenanceStrategy.into_kind());
         let kind: &dyn Kind = if of_evictions { &a } else { &b };
         let mut object = decode::decode(text.as_bytes(), Format::Json, kind.names(), kind.schema())?.object;
-        kind.default(&mut object);
+        kind.set_defaults(&mut object);
         let mut errors = kind.validate_create(&object, Now::UNIX_EPOCH);
         errors.extend(kind.validate_status_update(&object, &Object::default(), Now::UNIX_EPOCH));
         errors.extend(validate_object_meta_update(&object, &object, true));
