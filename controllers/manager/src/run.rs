@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use crate::direct::DirectWay;
+use crate::direct::DirectRoute;
 use crate::flags::Flags;
 use crate::serve::ServedPaths;
 use crate::{controllers, serve};
@@ -103,11 +103,11 @@ impl HostConnections {
 
     /// Sends what concerns our kinds straight to the API server, if the flags ask for it: writes and watches, over a
     /// connection each.
-    fn go_straight(&mut self, flags: &Flags, metrics: &Metrics) -> anyhow::Result<Option<Arc<DirectWay>>> {
+    fn go_straight(&mut self, flags: &Flags, metrics: &Metrics) -> anyhow::Result<Option<Arc<DirectRoute>>> {
         let Some(token_file) = flags.direct_token_file() else { return Ok(None) };
         std::fs::metadata(token_file)
             .with_context(|| format!("--apiservice-token-file {}", token_file.display()))?;
-        let way = DirectWay::follow(self.watches.clone(), token_file.to_owned(), metrics);
+        let way = DirectRoute::follow(self.watches.clone(), token_file.to_owned(), metrics);
         self.writes = way.over(self.writes.clone());
         self.watches = way.over(self.watches.clone());
         Ok(Some(way))
@@ -116,7 +116,7 @@ impl HostConnections {
 
 /// Waits for a while until it is known whether there is a direct way: watches stay on the way on which they began. `false`
 /// if stopped before.
-async fn is_known(way: Option<&DirectWay>, stop: &CancellationToken) -> bool {
+async fn is_known(way: Option<&DirectRoute>, stop: &CancellationToken) -> bool {
     let Some(way) = way else { return true };
     tokio::select! {
         () = stop.cancelled() => false,

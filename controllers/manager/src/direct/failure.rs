@@ -3,10 +3,15 @@
 use std::fmt;
 
 use drydock_serving::host::ConnectFailure;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use serde_json::Value;
 
 use super::api_service::NoServer;
+
+/// The media type of server-side apply.
+const APPLY: &str = "application/apply-patch";
 
 /// Why the API server could not be used at its Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,10 +46,12 @@ impl DirectFailure {
 
     /// Whether a request that failed so may be sent again. After a 503 the server says that it has done nothing, but one
     /// that ends may have done it: a write is repeated if the second would be refused where the first was made.
-    pub(super) fn may_repeat(&self, method: &Method, body: &[u8]) -> bool {
+    pub(super) fn may_repeat(&self, request: &Parts, body: &[u8]) -> bool {
         match self {
             Self::NotSent(_) | Self::NoClient(_) => true,
-            Self::Unavailable => *method == Method::GET || is_bound_to_one_object(method, body),
+            Self::Unavailable => {
+                request.method == Method::GET || changes_nothing_when_repeated(request, body)
+            }
         }
     }
 }
@@ -60,14 +67,20 @@ impl fmt::Display for DirectFailure {
     }
 }
 
-/// Whether the write names the object that it is for, so that it changes nothing when it is made twice: a create its
-/// name, a patch the UID or the resourceVersion, a delete the UID.
-fn is_bound_to_one_object(method: &Method, body: &[u8]) -> bool {
+/// Whether the write changes nothing when it was made before, also if others have written in between: a create with a
+/// name, an update of one resourceVersion, an apply to one UID, whose fields nobody else applies under this manager, and a
+/// delete of one UID.
+fn changes_nothing_when_repeated(request: &Parts, body: &[u8]) -> bool {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let has = |path: &str| body.pointer(path).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
-    match *method {
+    let is_apply = || {
+        request.headers.get(CONTENT_TYPE).is_some_and(|type_| type_.as_bytes().starts_with(APPLY.as_bytes()))
+    };
+    match request.method {
         Method::POST => has("/metadata/name"),
-        Method::PATCH | Method::PUT => has("/metadata/uid") || has("/metadata/resourceVersion"),
+        Method::PATCH | Method::PUT => {
+            has("/metadata/resourceVersion") || (has("/metadata/uid") && is_apply())
+        }
         Method::DELETE => has("/preconditions/uid"),
         _ => false,
     }
@@ -76,10 +89,17 @@ fn is_bound_to_one_object(method: &Method, body: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use http::Request;
+
     use super::*;
 
     fn answer(code: u16) -> kube::Result<Response<()>> {
         Ok(Response::builder().status(code).body(()).unwrap())
+    }
+
+    fn request(method: &Method, type_: &str) -> Parts {
+        let request = Request::builder().method(method).header(CONTENT_TYPE, format!("application/{type_}"));
+        request.body(()).unwrap().into_parts().0
     }
 
     #[test]
@@ -99,13 +119,18 @@ mod tests {
 
     #[test]
     fn a_write_that_was_answered_is_sent_again_only_if_the_second_changes_nothing() {
-        let may =
-            |method: &Method, body: &str| DirectFailure::Unavailable.may_repeat(method, body.as_bytes());
+        let may = |method: &Method, body: &str| {
+            DirectFailure::Unavailable.may_repeat(&request(method, "merge-patch+json"), body.as_bytes())
+        };
         assert!(may(&Method::GET, ""));
         assert!(may(&Method::POST, r#"{"metadata": {"name": "a"}}"#));
         assert!(!may(&Method::POST, r#"{"metadata": {"generateName": "a-"}}"#));
         assert!(may(&Method::PATCH, r#"{"metadata": {"resourceVersion": "7"}, "status": {}}"#));
-        assert!(may(&Method::PATCH, r#"{"metadata": {"uid": "u"}, "spec": {}}"#));
+        // Another write in between would be undone.
+        assert!(!may(&Method::PATCH, r#"{"metadata": {"uid": "u"}, "spec": {}}"#));
+        let apply = request(&Method::PATCH, "apply-patch+yaml");
+        assert!(DirectFailure::Unavailable.may_repeat(&apply, br#"{"metadata": {"uid": "u"}, "spec": {}}"#));
+        assert!(!DirectFailure::Unavailable.may_repeat(&apply, br#"{"spec": {}}"#));
         assert!(!may(&Method::PATCH, r#"{"spec": {}}"#));
         assert!(!may(&Method::PATCH, r#"[{"op": "add", "path": "/spec/requesters/-", "value": {}}]"#));
         assert!(may(&Method::DELETE, r#"{"preconditions": {"uid": "u"}}"#));
@@ -115,6 +140,6 @@ mod tests {
     #[test]
     fn a_request_that_was_not_sent_may_always_be_sent() {
         let failure = DirectFailure::NotSent(ConnectFailure::Connect("refused".to_owned()));
-        assert!(failure.may_repeat(&Method::DELETE, b""));
+        assert!(failure.may_repeat(&request(&Method::DELETE, "json"), b""));
     }
 }

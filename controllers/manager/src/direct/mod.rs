@@ -15,7 +15,7 @@
 mod api_service;
 mod breaker;
 mod failure;
+mod route;
 mod router;
-mod way;
 
-pub use way::DirectWay;
+pub use route::DirectRoute;

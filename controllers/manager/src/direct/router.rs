@@ -15,9 +15,9 @@ use tower::service_fn;
 use super::api_service::VerifiedServer;
 use super::breaker::Attempt;
 use super::failure::DirectFailure;
-use super::way::DirectWay;
+use super::route::DirectRoute;
 
-impl DirectWay {
+impl DirectRoute {
     /// Returns a client whose requests for our kinds go straight to the API server, over a connection of its own. All
     /// others, and those for our kinds while that fails, go to `host`.
     pub fn over(self: &Arc<Self>, host: Client) -> Client {
@@ -33,7 +33,7 @@ impl DirectWay {
 
 /// Sends the requests of one client.
 struct Router {
-    way: Arc<DirectWay>,
+    way: Arc<DirectRoute>,
     host: Client,
     /// The client of the server that was used last.
     straight: Mutex<Option<(Arc<VerifiedServer>, Client)>>,
@@ -56,7 +56,7 @@ impl Router {
             }
         };
         match DirectFailure::of(&result) {
-            Some(failure) if failure.may_repeat(&parts.method, &body) => {
+            Some(failure) if failure.may_repeat(&parts, &body) => {
                 self.fall_back(attempt, &server, &failure, assembled(&parts, &body)).await
             }
             Some(failure) => {
@@ -75,7 +75,7 @@ impl Router {
     async fn fall_back(
         &self,
         attempt: Attempt,
-        server: &VerifiedServer,
+        server: &Arc<VerifiedServer>,
         failure: &DirectFailure,
         request: Request<Body>,
     ) -> kube::Result<Response<Body>> {

@@ -78,7 +78,7 @@ type Aggregated = Arc<Mutex<Vec<String>>>;
 
 struct Setup {
     server: Arc<ApiServer>,
-    way: Arc<DirectWay>,
+    way: Arc<DirectRoute>,
     client: Client,
     metrics: Metrics,
     aggregated: Aggregated,
@@ -101,7 +101,7 @@ impl Setup {
             async { Ok::<_, Infallible>(answer) }
         });
         let host = Client::new(host, "default");
-        let way = Arc::new(DirectWay::unknown(host.clone(), server.dir.path().join("token"), &metrics));
+        let way = Arc::new(DirectRoute::unknown(host.clone(), server.dir.path().join("token"), &metrics));
         way.set(Ok(server.verified_by(server.dir.path())));
         let client = way.over(host);
         Self { server, way, client, metrics, aggregated }
@@ -209,6 +209,23 @@ async fn a_new_bundle_makes_a_new_client() {
     assert_ne!(connections[0], connections[1]);
     setup.way.set(Ok(setup.server.verified_by(setup.server.dir.path())));
     assert_eq!((setup.get().await, setup.server.connections()[2]), (200, connections[1]), "the same again");
+}
+
+/// A request to the server before was under way when the APIService changed.
+#[tokio::test]
+async fn a_late_failure_of_the_server_before_does_not_hold_up_the_new_one() {
+    let setup = Setup::new().await;
+    let (attempt, before) = setup.way.enter(Instant::now()).unwrap();
+    let mut elsewhere = setup.server.verified_by(setup.server.dir.path());
+    elsewhere.service.namespace = "o".into();
+    setup.way.set(Ok(elsewhere));
+    let (_, present) = setup.way.enter(Instant::now()).unwrap();
+    setup.way.failed(attempt, &before, &DirectFailure::Unavailable, Instant::now());
+    assert!(setup.way.enter(Instant::now()).is_some(), "it is open");
+    setup.way.failed(attempt, &present, &DirectFailure::Unavailable, Instant::now());
+    assert!(setup.way.enter(Instant::now()).is_none(), "it fails itself");
+    setup.way.succeeded(attempt, &before);
+    assert!(setup.way.enter(Instant::now()).is_none(), "an answer of the server before is not its own");
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ use super::failure::DirectFailure;
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Knows whether requests go straight to the API server. All clients of the process share it.
-pub struct DirectWay {
+pub struct DirectRoute {
     /// Reads the APIService and its Service.
     host: Client,
     token_file: PathBuf,
@@ -56,7 +56,7 @@ struct FallbackLabels {
     reason: &'static str,
 }
 
-impl DirectWay {
+impl DirectRoute {
     /// Follows the APIService through `host` as long as the process runs. Requests carry the token in `token_file`.
     pub fn follow(host: Client, token_file: PathBuf, metrics: &Metrics) -> Arc<Self> {
         let way = Arc::new(Self::unknown(host.clone(), token_file, metrics));
@@ -116,9 +116,9 @@ impl DirectWay {
     }
 
     /// Records that the API server answered a request.
-    pub(super) fn succeeded(&self, attempt: Attempt, server: &VerifiedServer) {
+    pub(super) fn succeeded(&self, attempt: Attempt, server: &Arc<VerifiedServer>) {
         let mut state = self.state.lock();
-        if !state.breaker.succeeded(attempt) {
+        if !state.is_of(server) || !state.breaker.succeeded(attempt) {
             return;
         }
         state.failure = None;
@@ -131,11 +131,14 @@ impl DirectWay {
     pub(super) fn failed(
         &self,
         attempt: Attempt,
-        server: &VerifiedServer,
+        server: &Arc<VerifiedServer>,
         failure: &DirectFailure,
         now: Instant,
     ) {
         let mut state = self.state.lock();
+        if !state.is_of(server) {
+            return;
+        }
         let Some(pause) = state.breaker.failed(attempt, now) else { return };
         if state.logged.must_log(failure.name(), now) {
             let url = server.service.url();
@@ -165,6 +168,11 @@ impl State {
     fn new(server: Result<Arc<VerifiedServer>, NoServer>) -> Self {
         let (breaker, logged) = (CircuitBreaker::default(), LoggedFailures::default());
         Self { server, breaker, failure: None, logged }
+    }
+
+    /// Whether the server is the present one: a request to one before it says nothing about this one.
+    fn is_of(&self, server: &Arc<VerifiedServer>) -> bool {
+        self.server.as_ref().is_ok_and(|present| Arc::ptr_eq(present, server))
     }
 
     fn is_new(&self, found: &Result<VerifiedServer, NoServer>) -> bool {
