@@ -12,9 +12,9 @@ use super::attempts::Attempts;
 use super::budget_check::{BudgetCheck, ReleasedPods};
 use super::last_evictions::LastEvictions;
 
-/// How many waiting requests a change of their budget wakes at least, if it may let pods go: as many as may
-/// be in flight.
-const MIN_WOKEN: usize = 64;
+/// How many of the requests that a budget no longer keeps are woken at once, whatever [`ALL_WOKEN_INTERVAL`] says: as
+/// many as may be in flight.
+const WOKEN_AT_ONCE: usize = 64;
 /// All requests that wait for a budget are woken at most once in this time for each namespace: tenants may
 /// change a selector as often as they like, and each pod's check of all budgets in the namespace costs time.
 const ALL_WOKEN_INTERVAL: Duration = Duration::from_secs(1);
@@ -153,8 +153,9 @@ impl BudgetWaiters {
         }
     }
 
-    /// Returns the requests to wake when a budget's change may let pods go, each with a delay: those that
-    /// have waited longest if it allows disruptions, or all if it may let any pod go.
+    /// Returns the requests to wake when a budget's change may let pods go, each with a delay: as many as it allows
+    /// disruptions, those that have waited longest, or all if it may let any pod go. One that does not use its
+    /// disruption wakes the next: see [`Self::reserve_disruption`].
     pub(crate) fn wake(
         &mut self,
         budget: &ObjectKey,
@@ -168,10 +169,10 @@ impl BudgetWaiters {
                 waiting.chain(self.behind_two.get(budget).into_iter().flatten()).map(at_once).collect();
             return self.paced(budget, all, now);
         };
-        waiting.take(MIN_WOKEN.max(allowed)).map(at_once).collect()
+        waiting.take(allowed).map(at_once).collect()
     }
 
-    /// Delays the requests after the first [`MIN_WOKEN`] until [`ALL_WOKEN_INTERVAL`] has passed since all of the
+    /// Delays the requests after the first [`WOKEN_AT_ONCE`] until [`ALL_WOKEN_INTERVAL`] has passed since all of the
     /// namespace were last woken.
     fn paced(
         &mut self,
@@ -180,7 +181,7 @@ impl BudgetWaiters {
         now: Instant,
     ) -> Vec<(ObjectKey, Duration)> {
         self.all_woken.retain(|_, at| now.saturating_duration_since(*at) < ALL_WOKEN_INTERVAL);
-        let Some(rest) = all.get_mut(MIN_WOKEN..).filter(|rest| !rest.is_empty()) else { return all };
+        let Some(rest) = all.get_mut(WOKEN_AT_ONCE..).filter(|rest| !rest.is_empty()) else { return all };
         let at = *self.all_woken.entry(budget.namespace.clone()).or_insert(now);
         if at != now {
             let wait = ALL_WOKEN_INTERVAL.saturating_sub(now.saturating_duration_since(at));
@@ -223,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn longest_waiting_are_woken_first_and_all_when_the_budget_is_gone() {
+    fn as_many_are_woken_as_may_go_longest_waiting_first_and_all_when_the_budget_is_gone() {
         let mut waiters = BudgetWaiters::default();
         for i in 0..100 {
             waiting(&[&format!("{i:03}")], &behind("b"), &mut waiters);
         }
         waiters.wait_for(&key("000"), &behind("b"));
-        let some = woken(&mut waiters, "b", ReleasedPods::AtMost(1));
-        assert_eq!((some.len(), &*some[0].name, &*some[63].name), (64, "000", "063"));
+        let some = woken(&mut waiters, "b", ReleasedPods::AtMost(3));
+        assert_eq!(some, [key("000"), key("001"), key("002")]);
         assert_eq!(woken(&mut waiters, "b", ReleasedPods::Any).len(), 100);
     }
 
