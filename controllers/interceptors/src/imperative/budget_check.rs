@@ -7,10 +7,12 @@ use std::sync::Arc;
 use drydock_api::reasons::{KEEPS_UNHEALTHY, NEVER_ALLOWS, NOT_OBSERVED, SHORT_NOW};
 use drydock_runtime::cache::{PodPhase, UnhealthyPolicy};
 use drydock_runtime::refusal::budget_refusal;
-use drydock_runtime::{Cacheable, ObjectKey, Pod, PodDisruptionBudget, Store};
+use drydock_runtime::{Cacheable, ObjectKey, Pod, PodDisruptionBudget};
 
-/// Most string comparisons in one check of a pod's budgets: tenants can create any number of budgets, with
-/// selectors of up to a megabyte.
+use super::budget_index::BudgetIndex;
+
+/// Most string comparisons in one check of a pod's budgets: tenants can create any number of budgets that require a label
+/// of the pod, with selectors of up to a megabyte.
 const MAX_COMPARISONS: usize = 10_000;
 
 /// A prediction of the host's answer. Two predictions are equal when one budget covers the pod and has not
@@ -55,14 +57,14 @@ impl BudgetCheck {
 /// The budgets that cover a pod, at most the first two by name: a third makes no difference. Budgets beyond
 /// [`MAX_COMPARISONS`] are not checked: a pod that one of them keeps is tried again with backoff, and not
 /// when that budget changes.
-pub(crate) fn covering(pod: &Pod, budgets: &Store<PodDisruptionBudget>) -> Vec<Arc<PodDisruptionBudget>> {
+pub(crate) fn covering(pod: &Pod, budgets: &BudgetIndex) -> Vec<Arc<PodDisruptionBudget>> {
     let mut covering = Vec::new();
     // The host evicts pods that have not started, have ended or are terminating without regard to budgets.
     if pod.is_terminal() || pod.is_terminating() || pod.phase == PodPhase::Pending {
         return covering;
     }
     let mut left = MAX_COMPARISONS;
-    budgets.visit_namespace(&pod.namespace, |budget| {
+    budgets.visit(&pod.namespace, &pod.labels, |budget| {
         let Some(rest) = left.checked_sub(budget.comparisons()) else { return ControlFlow::Break(()) };
         left = rest;
         if budget.covers(&pod.labels) {

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use drydock_runtime::ObjectChange;
+
 use super::*;
 
 fn budget(name: &str, allowed: i32) -> Arc<PodDisruptionBudget> {
@@ -53,10 +55,10 @@ fn unhealthy_pod_goes_by_the_policy_of_its_budget() {
     assert!(matches!(check(&pod(false), &[met]), BudgetCheck::Allows(_)));
 }
 
-fn store(budgets: impl IntoIterator<Item = PodDisruptionBudget>) -> Store<PodDisruptionBudget> {
-    let store = Store::default();
-    budgets.into_iter().for_each(|budget| store.apply(budget));
-    store
+fn index(budgets: impl IntoIterator<Item = PodDisruptionBudget>) -> BudgetIndex {
+    let mut index = BudgetIndex::default();
+    budgets.into_iter().for_each(|budget| index.update(&ObjectChange::between(None, Some(budget.into()))));
+    index
 }
 
 fn names(covering: &[Arc<PodDisruptionBudget>]) -> Vec<&str> {
@@ -66,7 +68,7 @@ fn names(covering: &[Arc<PodDisruptionBudget>]) -> Vec<&str> {
 #[test]
 fn pending_pod_passes_every_budget() {
     let pending = Pod { phase: PodPhase::Pending, ..pod(false) };
-    let budgets = store([(*budget("a", 0)).clone()]);
+    let budgets = index([(*budget("a", 0)).clone()]);
     assert_eq!(names(&covering(&pod(false), &budgets)), ["a"]);
     assert!(covering(&pending, &budgets).is_empty());
     assert_eq!(check(&pending, &[]), BudgetCheck::Allows(None));
@@ -74,7 +76,7 @@ fn pending_pod_passes_every_budget() {
 
 #[test]
 fn of_several_budgets_the_first_two_by_name_are_enough() {
-    let budgets = store(["c", "b", "a"].map(|name| (*budget(name, 1)).clone()));
+    let budgets = index(["c", "b", "a"].map(|name| (*budget(name, 1)).clone()));
     let check = check(&pod(true), &covering(&pod(true), &budgets));
     assert_eq!(check, BudgetCheck::Several([ObjectKey::new("ns", "a"), ObjectKey::new("ns", "b")]));
 }
@@ -93,11 +95,11 @@ fn a_look_at_the_budgets_of_a_pod_costs_a_bounded_number_of_comparisons() {
         }
     };
     let long = [selecting("a", "NotIn", 4_000), selecting("b", "NotIn", 10_000), selecting("c", "NotIn", 1)];
-    assert_eq!(names(&covering(&pod(true), &store(long))), ["a"], "not the long one, nor what follows");
+    assert_eq!(names(&covering(&pod(true), &index(long))), ["a"], "not the long one, nor what follows");
     let others = |count| (0..count).map(move |i| selecting(&format!("{i:05}"), "Exists", 0));
     let last = || [selecting("z", "NotIn", 1)];
-    assert_eq!(names(&covering(&pod(true), &store(others(4_900).chain(last())))), ["z"]);
-    assert!(covering(&pod(true), &store(others(5_000).chain(last()))).is_empty());
+    assert_eq!(names(&covering(&pod(true), &index(others(4_900).chain(last())))), ["z"]);
+    assert!(covering(&pod(true), &index(others(5_000).chain(last()))).is_empty());
 }
 
 #[test]

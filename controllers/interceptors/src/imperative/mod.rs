@@ -9,6 +9,7 @@
 
 mod attempts;
 mod budget_check;
+mod budget_index;
 mod budget_waiters;
 mod evict;
 pub(crate) mod eviction_result;

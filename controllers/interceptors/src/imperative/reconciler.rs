@@ -5,14 +5,17 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::queue::WorkQueue;
-use drydock_runtime::{Cacheable, CallError, ControllerContext, ObjectKey, Pod, Requeue};
+use drydock_runtime::{
+    Cacheable, CallError, ControllerContext, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, Requeue,
+};
 use jiff::Timestamp;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::attempts::Attempts;
 use super::budget_check::{BudgetCheck, ReleasedPods, check, covering};
+use super::budget_index::BudgetIndex;
 use super::budget_waiters::BudgetWaiters;
 use super::eviction_result::EvictionResult;
 use super::metrics::Metrics;
@@ -25,7 +28,7 @@ use crate::target_pod::target_of;
 /// Least time between two reports about one request, except before the last one.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Locks: `waiters` and `pool` are never held together, nor across an await.
+/// Locks: `waiters`, `pool` and `budgets` are never held together, nor across an await.
 pub(super) struct ImperativeReconciler {
     pub(super) context: ControllerContext,
     pub(super) queue: WorkQueue<ObjectKey>,
@@ -34,6 +37,7 @@ pub(super) struct ImperativeReconciler {
     pub(super) pool_changed: Notify,
     pub(super) metrics: Metrics,
     pub(super) waiters: Mutex<BudgetWaiters>,
+    budgets: Arc<RwLock<BudgetIndex>>,
     reporter: Reporter,
 }
 
@@ -46,6 +50,12 @@ pub(super) struct PodAndBudgets {
 impl ImperativeReconciler {
     pub(super) fn new(context: ControllerContext, queue: WorkQueue<ObjectKey>) -> Self {
         let metrics = Metrics::register(&context.metrics);
+        let budgets = Arc::new(RwLock::new(BudgetIndex::default()));
+        let index = budgets.clone();
+        context
+            .caches
+            .budgets
+            .subscribe(move |change: &ObjectChange<PodDisruptionBudget>| index.write().update(change));
         Self {
             reporter: Reporter::new(context.clone(), NAME, REPORT_INTERVAL),
             context,
@@ -54,6 +64,7 @@ impl ImperativeReconciler {
             pool_changed: Notify::new(),
             metrics,
             waiters: Mutex::default(),
+            budgets,
         }
     }
 
@@ -77,8 +88,8 @@ impl ImperativeReconciler {
         let request = self.context.caches.requests.get(key).filter(|r| is_ours(r))?;
         request.spec.target.pod.as_ref()?;
         let pod = target_of(&request, &self.context.caches.pods);
-        let budgets = &self.context.caches.budgets;
-        let check = pod.as_ref().map_or(BudgetCheck::Allows(None), |pod| check(pod, &covering(pod, budgets)));
+        let covering = |pod: &Pod| covering(pod, &self.budgets.read());
+        let check = pod.as_ref().map_or(BudgetCheck::Allows(None), |pod| check(pod, &covering(pod)));
         Some((request, PodAndBudgets { pod, check }))
     }
 

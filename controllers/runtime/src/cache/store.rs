@@ -4,7 +4,6 @@
 //! store. A handler must not block, and must not subscribe.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -97,17 +96,6 @@ impl<T: Cacheable> Store<T> {
         let objects = self.shared.objects.read();
         let keys = objects.by_node.get(node).into_iter().flatten();
         keys.filter_map(|key| objects.by_key.get(key)).cloned().collect()
-    }
-    /// Calls `visit` with the objects in a namespace, ordered by name, until it breaks. The store is locked meanwhile:
-    /// `visit` must be short, and must not use the store.
-    pub fn visit_namespace(&self, namespace: &str, mut visit: impl FnMut(&Arc<T>) -> ControlFlow<()>) {
-        let objects = self.shared.objects.read();
-        let range = objects.by_key.range(ObjectKey::new(namespace, "")..);
-        for (_, object) in range.take_while(|(key, _)| &*key.namespace == namespace) {
-            if visit(object).is_break() {
-                return;
-            }
-        }
     }
     /// All objects, ordered by key.
     pub fn all(&self) -> Vec<Arc<T>> {

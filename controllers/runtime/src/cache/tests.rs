@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -123,25 +122,6 @@ fn replaced_object_is_not_found_by_its_old_uid() {
     store.apply(Pod { uid: "new".into(), ..pod("a", "n1", "2") });
     assert!(store.by_uid("uid-a").is_none());
     assert_eq!(store.by_uid("new").unwrap().name, "a");
-}
-
-#[test]
-fn a_visit_sees_one_namespace_and_ends_when_it_breaks() {
-    let store = Store::default();
-    store.apply(pod("a", "", "1"));
-    store.apply(pod("c", "", "1"));
-    store.apply(Pod { namespace: "nt".into(), ..pod("b", "", "1") });
-    let visited = |namespace: &str, most: usize| {
-        let mut names = Vec::new();
-        store.visit_namespace(namespace, |pod| {
-            names.push(pod.name.clone());
-            if names.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
-        names
-    };
-    assert_eq!(visited("ns", 9), ["a", "c"]);
-    assert_eq!(visited("ns", 1), ["a"]);
-    assert!(visited("n", 9).is_empty());
 }
 
 #[test]
