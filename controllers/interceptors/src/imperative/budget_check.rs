@@ -1,10 +1,12 @@
 //! Predicts from the PodDisruptionBudgets in the cache whether the host will allow the eviction of a pod. The host
 //! decides.
 
+use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use drydock_api::reasons::{KEEPS_UNHEALTHY, NEVER_ALLOWS, NOT_OBSERVED, SHORT_NOW};
+use drydock_api::time::format_seconds;
 use drydock_runtime::cache::{PodPhase, UnhealthyPolicy};
 use drydock_runtime::refusal::budget_refusal;
 use drydock_runtime::{Cacheable, ObjectKey, Pod, PodDisruptionBudget};
@@ -113,6 +115,15 @@ fn obstacle(budget: &PodDisruptionBudget, pod: &Pod) -> Option<(&'static str, St
          ({current_healthy} of {desired_healthy} needed pods are healthy, {} expected)",
         budget.expected_pods
     );
+    if let Some(until) = budget.disrupted_until() {
+        // An eviction that is broken off, as when its client is killed, leaves its pod there.
+        let (pods, until) = (budget.disrupted_pods, format_seconds(until));
+        let _ = write!(
+            why,
+            "; pods that were evicted count as disrupted until they terminate, or until {until} if their evictions were \
+             broken off: {pods} now"
+        );
+    }
     if !pod.ready {
         // KEP-3017
         why.push_str(

@@ -42,6 +42,17 @@ fn budget_that_allows_nothing_closes_the_gate_and_says_why() {
     );
 }
 
+/// After a leader was killed in the middle of its evictions, budgets stood still for two minutes and nothing said why.
+#[test]
+fn a_budget_that_counts_evicted_pods_as_disrupted_says_until_when() {
+    let last_disruption = "2026-01-01T00:00:07Z".parse().ok();
+    let disrupted = PodDisruptionBudget { last_disruption, disrupted_pods: 12, ..(*budget("b", 0)).clone() };
+    let why = why(check(&pod(true), &[disrupted.into()]));
+    let words = "pods that were evicted count as disrupted until they terminate, or until 2026-01-01T00:02:07Z if their \
+                 evictions were broken off: 12 now";
+    assert!(why.ends_with(words), "{why}");
+}
+
 #[test]
 fn unhealthy_pod_goes_by_the_policy_of_its_budget() {
     let kept = why(check(&pod(false), &[budget("b", 0)]));

@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use drydock_api::metav1::LabelSelector;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
 use super::cacheable::Cacheable;
+
+/// How long the host counts a pod as disrupted that does not terminate.
+const DISRUPTED_FOR: SignedDuration = SignedDuration::from_mins(2);
 
 /// A PodDisruptionBudget.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -39,6 +42,8 @@ pub struct PodDisruptionBudget {
     /// The latest of `status.disruptedPods`: when the eviction API let a pod go last, for any client. None while the
     /// host remembers no pod there: it forgets each when the pod is gone.
     pub last_disruption: Option<Timestamp>,
+    /// Number of `status.disruptedPods`.
+    pub disrupted_pods: usize,
 }
 
 /// `spec.unhealthyPodEvictionPolicy` (KEP-3017).
@@ -58,6 +63,12 @@ impl PodDisruptionBudget {
     /// Whether the budget covers a pod with these labels in its namespace.
     pub fn covers(&self, labels: &BTreeMap<String, String>) -> bool {
         self.selector.as_ref().is_some_and(|s| s.matches(labels))
+    }
+    /// Until when the host counts pods as disrupted that the eviction API let go and that do not terminate, as after an
+    /// eviction that was broken off; none if there are no such pods now (k8s.io/kubernetes
+    /// pkg/controller/disruption, DeletionTimeout).
+    pub fn disrupted_until(&self) -> Option<Timestamp> {
+        self.last_disruption?.checked_add(DISRUPTED_FOR).ok()
     }
     /// What [`PodDisruptionBudget::covers`] costs at most, in comparisons of strings.
     pub fn comparisons(&self) -> usize {
@@ -143,6 +154,7 @@ impl From<WireBudget> for PodDisruptionBudget {
             current_healthy: wire.status.current_healthy,
             desired_healthy: wire.status.desired_healthy,
             expected_pods: wire.status.expected_pods,
+            disrupted_pods: wire.status.disrupted_pods.len(),
             last_disruption: wire.status.disrupted_pods.into_values().flatten().max(),
         }
     }

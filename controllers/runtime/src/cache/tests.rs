@@ -174,6 +174,10 @@ fn a_budget_keeps_when_it_let_a_pod_go_last_and_not_which() {
         serde_json::from_value(serde_json::json!({ "metadata": { "name": "b" }, "status": status })).unwrap()
     };
     let times = serde_json::json!({ "p": "2026-01-01T00:00:05Z", "q": "2026-01-01T00:00:07Z", "r": null });
-    assert_eq!(budget(times).last_disruption, Some("2026-01-01T00:00:07Z".parse().unwrap()));
-    assert_eq!(budget(serde_json::json!({})).last_disruption, None);
+    let disrupting = budget(times);
+    assert_eq!(disrupting.last_disruption, Some("2026-01-01T00:00:07Z".parse().unwrap()));
+    assert_eq!(disrupting.disrupted_until(), Some("2026-01-01T00:02:07Z".parse().unwrap()));
+    assert_eq!(disrupting.disrupted_pods, 3);
+    let calm = budget(serde_json::json!({}));
+    assert_eq!((calm.last_disruption, calm.disrupted_until(), calm.disrupted_pods), (None, None, 0));
 }
