@@ -7,7 +7,6 @@ use drydock_api::eviction_request::interceptors::AllowedNames;
 use drydock_api::node_maintenance::{NAMES as NODE_MAINTENANCES, NodeMaintenanceStrategy};
 use drydock_machinery::strategy::Strategy;
 use drydock_server::admission::Admission;
-
 use drydock_server::generic::{HostFiles, Identity, Options, Server, Trust};
 use drydock_serving::tls::CertificateSource;
 

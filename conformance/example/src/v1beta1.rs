@@ -81,16 +81,19 @@ impl Strategy for FlunderStrategy {
     }
 
     fn validate(&self, new: &Flunder, _now: Now) -> ErrorList {
-        let spec = &new.spec;
-        let (other, field) = match spec.reference_type {
-            Some(ReferenceType::Fischer) => (&spec.flunder_reference, "flunderReference"),
-            _ => (&spec.fischer_reference, "fischerReference"),
-        };
-        if other.is_empty() {
-            return ErrorList::new();
+        let (spec, path) = (&new.spec, Path::new("spec"));
+        let flunder = (&spec.flunder_reference, path.child("flunderReference"));
+        let fischer = (&spec.fischer_reference, path.child("fischerReference"));
+        let is_fischer = spec.reference_type == Some(ReferenceType::Fischer);
+        let (own, other) = if is_fischer { (fischer, flunder) } else { (flunder, fischer) };
+        let mut errors = ErrorList::new();
+        if spec.reference_type.is_some() && own.0.is_empty() {
+            errors.push(Error::required(own.1, "must be set if referenceType is"));
         }
-        let path = Path::new("spec").child(field);
-        vec![Error::invalid(path, other.as_str(), "must not be set for this referenceType")]
+        if !other.0.is_empty() {
+            errors.push(Error::invalid(other.1, other.0.as_str(), "must not be set for this referenceType"));
+        }
+        errors
     }
 
     fn selectable_fields(&self) -> &[&'static str] {
@@ -119,7 +122,7 @@ impl Conversion for References {
             return Ok(());
         };
         let (flunder, fischer) = (spec.remove("flunderReference"), spec.remove("fischerReference"));
-        if fischer.is_some() && flunder.is_none() {
+        if fischer.as_ref().is_some_and(|reference| reference != "") && flunder.is_none() {
             // Without a type the storage version could not tell it from a Flunder.
             spec.entry("referenceType").or_insert_with(|| "Fischer".into());
         }

@@ -50,6 +50,11 @@ impl BudgetCheck {
         }
     }
 
+    /// Whether the budget keeps the pod because it is not ready, whatever it allows others.
+    pub(crate) fn keeps_unhealthy(&self) -> bool {
+        matches!(self, Self::Refuses { state, .. } if *state == KEEPS_UNHEALTHY)
+    }
+
     /// Whether a budget is known to be in the way.
     pub(crate) fn refuses(&self) -> bool {
         !matches!(self, Self::Allows(_))

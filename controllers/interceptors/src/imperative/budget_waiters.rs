@@ -30,6 +30,8 @@ pub(crate) struct TrackedRequest {
     waiting: Option<WaitingFor>,
     /// The budget whose next disruption it waits for or tries to use.
     reserved: Option<ObjectKey>,
+    /// Whether it was woken for a disruption, and has not been looked at since.
+    is_offered: bool,
 }
 
 /// What a request waits for.
@@ -91,8 +93,9 @@ impl BudgetWaiters {
 
     /// Forgets a request; returns the request that gets the disruption which was reserved for it.
     pub(crate) fn forget(&mut self, key: &ObjectKey) -> Option<ObjectKey> {
+        let next = self.look_at(key, true);
         self.stop_waiting(key);
-        let next = self.reserve_disruption(key, None);
+        let next = next.or_else(|| self.reserve_disruption(key, None));
         self.requests.remove(key);
         next
     }
@@ -107,7 +110,29 @@ impl BudgetWaiters {
     ) -> Option<ObjectKey> {
         let tracked = self.requests.get_mut(key).filter(|tracked| tracked.reserved.as_ref() != budget)?;
         let before = std::mem::replace(&mut tracked.reserved, budget.cloned())?;
-        self.behind_one.get(&before)?.first().map(|(_, key)| key.clone())
+        self.offer(&before, key)
+    }
+
+    /// Offers a disruption of a budget to the request that has waited longest for it, other than `key`, and has no offer
+    /// yet. Returns that request.
+    fn offer(&mut self, budget: &ObjectKey, key: &ObjectKey) -> Option<ObjectKey> {
+        let Self { requests, behind_one, .. } = self;
+        let mut waiting = behind_one.get(budget)?.iter().map(|(_, key)| key);
+        let next =
+            waiting.find(|next| *next != key && requests.get(*next).is_some_and(|it| !it.is_offered))?;
+        requests.get_mut(next)?.is_offered = true;
+        Some(next.clone())
+    }
+
+    /// Records that a request is looked at. Returns the request that gets the disruption that was offered to it, if it
+    /// cannot use one: its budget keeps it (`is_kept`) for what it is, and not for want of disruptions.
+    pub(crate) fn look_at(&mut self, key: &ObjectKey, is_kept: bool) -> Option<ObjectKey> {
+        let tracked = self.requests.get_mut(key)?;
+        let is_offered = std::mem::take(&mut tracked.is_offered);
+        match tracked.waiting.clone() {
+            Some(WaitingFor::Disruption(budget, _)) if is_offered && is_kept => self.offer(&budget, key),
+            _ => None,
+        }
     }
 
     /// Records that a request has used the disruption that was reserved for it, so that no other request gets
@@ -169,7 +194,13 @@ impl BudgetWaiters {
                 waiting.chain(self.behind_two.get(budget).into_iter().flatten()).map(at_once).collect();
             return self.paced(budget, all, now);
         };
-        waiting.take(allowed).map(at_once).collect()
+        let woken: Vec<_> = waiting.take(allowed).map(at_once).collect();
+        for (key, _) in &woken {
+            if let Some(tracked) = self.requests.get_mut(key) {
+                tracked.is_offered = true;
+            }
+        }
+        woken
     }
 
     /// Delays the requests after the first [`WOKEN_AT_ONCE`] until [`ALL_WOKEN_INTERVAL`] has passed since all of the
@@ -287,6 +318,41 @@ mod tests {
             assert_eq!((waiters.forget(&key("a")), waiters.requests.len()), (None, 0));
             assert!(waiters.behind_one.is_empty() && waiters.behind_two.is_empty());
         }
+    }
+
+    /// Both were handed to the same request, and the other one waited though the budget allowed it to go.
+    #[test]
+    fn disruptions_that_are_given_up_together_are_for_different_requests() {
+        for is_withdrawn in [true, false] {
+            let mut waiters = BudgetWaiters::default();
+            waiting(&["a", "b", "c", "d"], &behind("budget"), &mut waiters);
+            assert_eq!(woken(&mut waiters, "budget", ReleasedPods::AtMost(2)), [key("a"), key("b")]);
+            let given_up = ["a", "b"].map(|name| {
+                if is_withdrawn {
+                    return waiters.forget(&key(name));
+                }
+                // It asks, and is refused for another reason.
+                assert_eq!(waiters.look_at(&key(name), false), None);
+                waiters.stop_waiting(&key(name));
+                assert_eq!(waiters.reserve_disruption(&key(name), Some(&key("budget"))), None);
+                None
+            });
+            let given_up = match is_withdrawn {
+                true => given_up,
+                false => ["a", "b"].map(|name| waiters.reserve_disruption(&key(name), None)),
+            };
+            assert_eq!(given_up, [Some(key("c")), Some(key("d"))], "withdrawn: {is_withdrawn}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_its_budget_keeps_for_what_it_is_hands_its_offer_on() {
+        let mut waiters = BudgetWaiters::default();
+        waiting(&["unready", "ready"], &behind("budget"), &mut waiters);
+        assert_eq!(waiters.look_at(&key("unready"), true), None, "it has none");
+        assert_eq!(woken(&mut waiters, "budget", ReleasedPods::AtMost(1)), [key("unready")]);
+        assert_eq!(waiters.look_at(&key("unready"), true), Some(key("ready")));
+        assert_eq!(waiters.look_at(&key("ready"), false), None, "it takes the offer up");
     }
 
     #[test]

@@ -155,13 +155,16 @@ impl ImperativeReconciler {
         let is_kept = tracked.attempts.is_kept_by_budgets();
         next_step.ask = next_step.ask && waiters.ask(key);
         let reserves = waiters.is_asking(key) || (waits && awaits_disruption);
-        if waits && is_kept {
+        // Looked at before it stops waiting: it then takes the offer up, or waits without it.
+        let passed_on = waiters.look_at(key, waits && seen.check.keeps_unhealthy());
+        if waits && is_kept && !waiters.is_asking(key) {
             waiters.wait_for(key, &seen.check);
         } else {
             waiters.stop_waiting(key);
         }
         let next = waiters.reserve_disruption(key, seen.check.budget().filter(|_| reserves));
         drop(waiters);
+        self.wake_next(passed_on);
         self.wake_next(next);
         next_step
     }

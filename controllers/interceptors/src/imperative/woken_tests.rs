@@ -127,6 +127,7 @@ async fn room_is_for_the_next_when_the_request_that_was_to_take_it_goes() {
     assert_eq!(woken().await, ["next".to_owned()].into());
     reconciler.answered(&key("first"), None);
     assert_eq!(woken().await, ["first".to_owned(), "next".to_owned()].into());
+    reconciler.reconcile(key("next")).await.unwrap();
     reconciler.reconcile(key("first")).await.unwrap();
     reconciler.answered(&key("first"), Some((EvictionResult::TryAgain, check())));
     context.caches.requests.apply(withdrawn("first"));
@@ -161,8 +162,7 @@ async fn a_change_of_a_budget_writes_the_requests_that_it_lets_go() {
             written.insert(name);
         }
     }
-    // The budget has no room, then room for one, which wakes 64 requests, then none. All evictions are answered
-    // before the last update.
+    // The budget is met, which wakes all, and then has room for one. All evictions are answered before the last update.
     running.context.caches.budgets.apply(healthy("2", 599));
     room.store(1, SeqCst);
     running.context.caches.budgets.apply(healthy("3", 600));

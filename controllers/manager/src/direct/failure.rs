@@ -45,13 +45,11 @@ impl DirectFailure {
     }
 
     /// Whether a request that failed so may be sent again. After a 503 the server says that it has done nothing, but one
-    /// that ends may have done it: a write is repeated if the second would be refused where the first was made.
+    /// that ends may have done it: a write is repeated if it does no harm to be made twice.
     pub(super) fn may_repeat(&self, request: &Parts, body: &[u8]) -> bool {
         match self {
             Self::NotSent(_) | Self::NoClient(_) => true,
-            Self::Unavailable => {
-                request.method == Method::GET || changes_nothing_when_repeated(request, body)
-            }
+            Self::Unavailable => request.method == Method::GET || is_harmless_when_repeated(request, body),
         }
     }
 }
@@ -67,10 +65,10 @@ impl fmt::Display for DirectFailure {
     }
 }
 
-/// Whether the write changes nothing when it was made before, also if others have written in between: a create with a
-/// name, an update of one resourceVersion, an apply to one UID, whose fields nobody else applies under this manager, and a
-/// delete of one UID.
-fn changes_nothing_when_repeated(request: &Parts, body: &[u8]) -> bool {
+/// Whether the write does no harm when it was made before, also if others have written in between: a create with a name,
+/// an update of one resourceVersion, a delete of one UID, and an apply to one UID. The controllers apply by force what is
+/// theirs: their own entries and requesters, which they apply again whenever others change them.
+fn is_harmless_when_repeated(request: &Parts, body: &[u8]) -> bool {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let has = |path: &str| body.pointer(path).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     let is_apply = || {
