@@ -5,11 +5,11 @@ pub mod validation;
 
 use std::collections::BTreeMap;
 
+pub use crate::object::{FieldsV1, ManagedFieldsEntry};
 use crate::schema::common::{SELECTOR_ITEMS_MAX, SELECTOR_VALUES_MAX, meta_schema};
 use crate::schema::{ApiType, Schema};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// metav1.ObjectMeta, without `selfLink`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub struct ObjectMeta {
     pub owner_references: Vec<OwnerReference>,
     /// Which manager set which field, as FieldsV1.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub managed_fields: Vec<Value>,
+    pub managed_fields: Vec<ManagedFieldsEntry>,
 }
 
 impl ApiType for ObjectMeta {

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use drydock_machinery::metav1::{FieldsV1, ManagedFieldsEntry};
 
 use super::types::EvictionRequest;
 
@@ -43,36 +43,40 @@ pub fn changes(
     let present = &request.metadata.labels;
     let set = of_pod.iter().filter(|(key, value)| present.get(*key) != Some(value));
     let set = set.map(|(key, value)| (key.clone(), Some(value.clone())));
-    let is_left = |key: &&str| !of_pod.contains_key(*key) && present.contains_key(*key);
-    let left = from_pod(request).into_iter().filter(is_left).map(|key| (key.to_owned(), None));
+    let is_left = |key: &str| !of_pod.contains_key(key) && present.contains_key(key);
+    let left = from_pod(request).into_iter().filter(|key| is_left(key)).map(|key| (key, None));
     left.chain(set).collect()
 }
 
 /// Returns the labels of a request that its field manager `manager` applied. An apply that leaves one out removes it.
 pub fn applied_by(request: &EvictionRequest, manager: &str) -> BTreeMap<String, String> {
     let entries = request.metadata.managed_fields.iter();
-    let own = entries.filter(|entry| entry["manager"] == manager && entry["operation"] == "Apply");
-    let labels = own.flat_map(labels_of).filter_map(|key| request.metadata.labels.get_key_value(key));
+    let own = entries.filter(|entry| entry.manager == manager && entry.operation == "Apply");
+    let labels = own.flat_map(labels_of).filter_map(|key| request.metadata.labels.get_key_value(&key));
     labels.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// Keys of the labels that came from the pod, and that nobody else has set.
-fn from_pod(request: &EvictionRequest) -> BTreeSet<&str> {
-    let is_copier = |entry: &&Value| entry["manager"] == LABEL_SYNC || entry["manager"] == NODE_MAINTENANCE;
+fn from_pod(request: &EvictionRequest) -> BTreeSet<String> {
+    let is_copier =
+        |entry: &&ManagedFieldsEntry| [LABEL_SYNC, NODE_MAINTENANCE].contains(&entry.manager.as_str());
     let (copiers, others): (Vec<_>, Vec<_>) = request.metadata.managed_fields.iter().partition(is_copier);
-    let of_others: BTreeSet<&str> = others.into_iter().flat_map(labels_of).collect();
+    let of_others: BTreeSet<String> = others.into_iter().flat_map(labels_of).collect();
     copiers.into_iter().flat_map(labels_of).filter(|key| !of_others.contains(key)).collect()
 }
 
 /// Keys of the labels of an entry of the managed fields.
-fn labels_of(entry: &Value) -> impl Iterator<Item = &str> {
-    let labels = entry["fieldsV1"]["f:metadata"]["f:labels"].as_object();
-    labels.into_iter().flat_map(|labels| labels.keys()).filter_map(|key| key.strip_prefix("f:"))
+fn labels_of(entry: &ManagedFieldsEntry) -> Vec<String> {
+    let fields = entry.fields_v1.as_ref().map(FieldsV1::to_value).unwrap_or_default();
+    let labels = fields["f:metadata"]["f:labels"].as_object();
+    let keys = labels.into_iter().flat_map(|labels| labels.keys());
+    keys.filter_map(|key| key.strip_prefix("f:")).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    #![allow(clippy::unwrap_used)]
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -86,7 +90,9 @@ mod tests {
         let entry = |(manager, keys): &(&str, &[&str])| {
             let keys: BTreeMap<String, Value> =
                 keys.iter().map(|key| (format!("f:{key}"), json!({}))).collect();
-            json!({"manager": manager, "operation": "Apply", "fieldsV1": {"f:metadata": {"f:labels": keys}}})
+            let fields = json!({"f:metadata": {"f:labels": keys}});
+            let entry = json!({"manager": manager, "operation": "Apply", "fieldsV1": fields});
+            serde_json::from_value(entry).unwrap()
         };
         request.metadata.managed_fields = managers.iter().map(entry).collect();
         request

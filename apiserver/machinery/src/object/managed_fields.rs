@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::fields_v1::FieldsV1;
@@ -30,6 +30,12 @@ pub struct ManagedFieldsEntry {
     pub fields_v1: Option<FieldsV1>,
     /// The subresource that was written.
     pub subresource: String,
+}
+
+impl Serialize for ManagedFieldsEntry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_value().serialize(serializer)
+    }
 }
 
 impl ManagedFieldsEntry {

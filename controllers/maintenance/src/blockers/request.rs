@@ -2,6 +2,7 @@
 //! are asked for again later.
 
 use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::metav1::{FieldsV1, ManagedFieldsEntry};
 use drydock_api::reasons::{OTHER, REQUEST_WITHDRAWN, WORKLOAD_POD, WORKLOAD_RETURNS, WRONG_TARGET};
 use drydock_api::text::cut;
 use drydock_api::time::format_seconds;
@@ -62,12 +63,12 @@ fn owned(what: &str, managers: &[&str]) -> String {
 
 /// Field managers of the field at this path of FieldsV1.
 fn managers<'r>(request: &'r EvictionRequest, path: &[&str]) -> Vec<&'r str> {
-    let owns = |entry: &&Value| {
-        let field = path.iter().try_fold(&entry["fieldsV1"], |fields, element| fields.get(element));
-        field.is_some()
+    let owns = |entry: &&ManagedFieldsEntry| {
+        let fields = entry.fields_v1.as_ref().map(FieldsV1::to_value).unwrap_or_default();
+        path.iter().try_fold(&fields, |fields, element| fields.get(element)).is_some()
     };
     let owners = request.metadata.managed_fields.iter().filter(owns);
-    owners.filter_map(|entry| entry["manager"].as_str()).collect()
+    owners.map(|entry| entry.manager.as_str()).collect()
 }
 
 /// The cause for a pod whose last request failed.

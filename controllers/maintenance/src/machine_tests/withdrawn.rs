@@ -98,8 +98,9 @@ fn a_request_that_a_finalizer_keeps_is_a_blocker_at_once_and_replaced_the_moment
     sim.request("p", |r| {
         r.metadata.deletion_timestamp = Some(now);
         r.metadata.finalizers = vec!["veto.example.com/stay".to_owned()];
-        r.metadata.managed_fields = vec![json!({ "manager": "kubectl-edit",
-            "fieldsV1": { "f:metadata": { "f:finalizers": { "v:\"veto.example.com/stay\"": {} } } } })];
+        let fields = json!({ "f:metadata": { "f:finalizers": { "v:\"veto.example.com/stay\"": {} } } });
+        let entry = json!({ "manager": "kubectl-edit", "fieldsV1": fields });
+        r.metadata.managed_fields = vec![serde_json::from_value(entry).unwrap()];
     });
     let held = "The pod's EvictionRequest is being deleted and kept by its finalizers: veto.example.com/stay (field \
                 manager kubectl-edit)";

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::{self, EvictionRequest};
+use drydock_api::metav1::{FieldsV1, ManagedFieldsEntry};
 use drydock_api::node_maintenance::{self, NodeMaintenance};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ApiResource;
@@ -193,19 +194,20 @@ const OWNED: [[&str; 2]; 3] =
     [["f:metadata", "f:labels"], ["f:metadata", "f:finalizers"], ["f:spec", "f:target"]];
 
 /// Returns an entry of the managed fields with what it owns of these fields; none if that is nothing.
-fn trimmed(mut entry: Value) -> Option<Value> {
+fn trimmed(entry: ManagedFieldsEntry) -> Option<ManagedFieldsEntry> {
+    let mut all = entry.fields_v1?.to_value();
     let mut fields = Map::new();
     for [part, field] in OWNED {
-        let owned = entry.get_mut("fieldsV1").and_then(|all| all.get_mut(part)?.get_mut(field));
-        if let Some(owned) = owned.map(Value::take) {
+        if let Some(owned) = all.get_mut(part).and_then(|part| part.get_mut(field)).map(Value::take) {
             // Of the target it is enough that it is owned.
             let owned = if field == "f:target" { json!({}) } else { owned };
             fields.entry(part).or_insert_with(|| json!({}))[field] = owned;
         }
     }
     let is_used = !fields.is_empty();
-    let (manager, operation) = (entry["manager"].take(), entry["operation"].take());
-    is_used.then(|| json!({"manager": manager, "operation": operation, "fieldsV1": fields}))
+    let fields_v1 = Some(FieldsV1::from(&Value::Object(fields)));
+    let ManagedFieldsEntry { manager, operation, .. } = entry;
+    is_used.then(|| ManagedFieldsEntry { manager, operation, fields_v1, ..ManagedFieldsEntry::default() })
 }
 
 impl Cacheable for NodeMaintenance {
@@ -280,13 +282,16 @@ mod tests {
         let requester = "nodemaintenance.k8s.io";
         assert_eq!(applied_by(&trimmed, requester), applied_by(&whole, requester));
         assert_eq!(applied_by(&trimmed, requester).len(), 1);
-        let managed = &trimmed.metadata.managed_fields;
-        assert_eq!(managed.len(), 4);
-        let finalizers = &whole.metadata.managed_fields[3];
-        assert_eq!(managed[3]["fieldsV1"], finalizers["fieldsV1"]);
-        assert_eq!(managed[3]["manager"], "kubectl-edit");
-        assert!(managed[0]["fieldsV1"]["f:spec"]["f:target"].is_object());
-        assert!(managed.iter().all(|entry| entry["fieldsV1"]["f:metadata"]["f:annotations"].is_null()));
-        assert!(managed.iter().all(|entry| entry["fieldsV1"]["f:spec"]["f:requesters"].is_null()));
+        let fields = |request: &EvictionRequest, entry: usize| {
+            request.metadata.managed_fields[entry].fields_v1.as_ref().unwrap().to_value()
+        };
+        assert_eq!(trimmed.metadata.managed_fields.len(), 4);
+        assert_eq!(fields(&trimmed, 3), fields(&whole, 3), "finalizers");
+        assert_eq!(trimmed.metadata.managed_fields[3].manager, "kubectl-edit");
+        assert!(fields(&trimmed, 0)["f:spec"]["f:target"].is_object());
+        for entry in 0..4 {
+            assert!(fields(&trimmed, entry)["f:metadata"]["f:annotations"].is_null());
+            assert!(fields(&trimmed, entry)["f:spec"]["f:requesters"].is_null());
+        }
     }
 }
