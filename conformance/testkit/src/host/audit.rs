@@ -163,6 +163,22 @@ pub fn requests_of(logs: &[PathBuf]) -> Result<Vec<LoggedRequest>> {
     Ok(all)
 }
 
+/// UIDs of pods whose eviction our controller manager was granted more than once: it evicts a pod once, whatever fails
+/// meanwhile.
+pub fn evicted_twice<'l>(requests: impl IntoIterator<Item = &'l LoggedRequest>) -> Vec<String> {
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for request in requests.into_iter().filter(|r| r.is_about("pods/eviction") && r.succeeded()) {
+        if request.user.username == EVICTOR {
+            let uid = request.request_object["deleteOptions"]["preconditions"]["uid"].as_str();
+            *counts.entry(uid.unwrap_or("an eviction without a UID")).or_default() += 1;
+        }
+    }
+    counts.into_iter().filter(|(_, count)| *count > 1).map(|(uid, _)| uid.to_owned()).collect()
+}
+
+/// The account that evicts.
+const EVICTOR: &str = "system:serviceaccount:drydock-system:drydock-controller-manager";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,6 +196,25 @@ mod tests {
         assert_eq!(request.received, Some("2026-01-02T03:04:05.000006Z".parse()?));
         assert_eq!(request.answered, Some("2026-01-02T03:04:05.5Z".parse()?));
         Ok(())
+    }
+
+    #[test]
+    fn a_uid_that_our_controllers_evicted_twice_is_found() {
+        let eviction = |user: &str, uid: &str, code: u16| LoggedRequest {
+            user: LoggedUser { username: user.to_owned(), uid: String::new() },
+            object_ref: ObjectRef {
+                resource: "pods".into(),
+                subresource: "eviction".into(),
+                ..ObjectRef::default()
+            },
+            response_status: LoggedResponse { code, message: String::new() },
+            request_object: serde_json::json!({"deleteOptions": {"preconditions": {"uid": uid}}}),
+            ..LoggedRequest::default()
+        };
+        let refused_first = [eviction(EVICTOR, "1", 429), eviction(EVICTOR, "1", 201)];
+        let beside_others = [eviction(EVICTOR, "2", 201), eviction("kubectl", "2", 201)];
+        let twice = [eviction(EVICTOR, "3", 201), eviction(EVICTOR, "3", 201)];
+        assert_eq!(evicted_twice(refused_first.iter().chain(&beside_others).chain(&twice)), ["3"]);
     }
 
     #[test]

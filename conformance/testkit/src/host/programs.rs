@@ -76,6 +76,8 @@ fn etcd_flags(host: &TestHost, client: u16, peer: u16) -> Vec<String> {
         format!("--initial-cluster=default={peer}"),
         // Tests are about the durability of our data, not of the host's.
         "--unsafe-no-fsync".into(),
+        // Of the default, 2 GiB, a hundred thousand pods and their requests leave nothing.
+        "--quota-backend-bytes=8589934592".into(),
         "--log-level=warn".into(),
     ]
 }
