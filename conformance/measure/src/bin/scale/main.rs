@@ -31,7 +31,7 @@ use self::evictions::Evictions;
 use self::openings::{BudgetWatch, Opening};
 use self::report::ScaleReport;
 use self::usage::Meter;
-use self::workload::Workload;
+use self::workload::ScaleWorkload;
 
 /// Keeps many EvictionRequests live on a real Kubernetes control plane, and measures what they cost our programs.
 #[derive(Clone, Debug, Parser)]
@@ -90,7 +90,7 @@ async fn measure(drydock: &Drydock, arguments: &Arguments) -> Result<ScaleReport
     let (host, direct) = (drydock.host.client().await?, drydock.direct().await?);
     let meter = Meter::of(drydock)?;
     let began = Instant::now();
-    let mut workload = Workload::create(&host, arguments.requests, arguments.blocked).await?;
+    let mut workload = ScaleWorkload::create(&host, arguments.requests, arguments.blocked).await?;
     let pods_seconds = began.elapsed().as_secs_f64();
     let began = Instant::now();
     workload.request(&direct).await?;
@@ -149,7 +149,7 @@ async fn list(direct: &Client) -> Result<[f64; 2]> {
 async fn restart(
     drydock: &Drydock,
     host: &Client,
-    workload: &mut Workload,
+    workload: &mut ScaleWorkload,
     budgets: &mut BudgetWatch,
 ) -> Result<Opening> {
     drydock.stop_manager().await?;

@@ -12,7 +12,7 @@ use kube::{Client, ResourceExt};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::workload::{BUDGET, Guarded, Workload};
+use super::workload::{BUDGET, GuardedNamespace, ScaleWorkload};
 
 /// How long the host and our controllers may take until a pod is gone.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -61,23 +61,23 @@ impl BudgetWatch {
     }
 
     /// Waits until this budget allows a disruption, and returns when that was seen.
-    pub async fn is_open(&mut self, guarded: &Guarded) -> Result<Timestamp> {
+    pub async fn is_open(&mut self, guarded: &GuardedNamespace) -> Result<Timestamp> {
         self.until(guarded, "open", |state| state.allowed > 0).await
     }
 
     /// Waits until the pod that it let go is gone.
-    pub async fn is_closed(&mut self, guarded: &Guarded) -> Result<Timestamp> {
+    pub async fn is_closed(&mut self, guarded: &GuardedNamespace) -> Result<Timestamp> {
         let left = i32::try_from(guarded.left)?;
         self.until(guarded, "closed", |state| state.allowed == 0 && state.expected == left).await
     }
 
     async fn until(
         &mut self,
-        guarded: &Guarded,
+        guarded: &GuardedNamespace,
         what: &str,
         is_so: impl Fn(&BudgetState) -> bool,
     ) -> Result<Timestamp> {
-        let Guarded { namespace, left } = guarded;
+        let GuardedNamespace { namespace, left } = guarded;
         let found = async {
             while let Some(state) = self.states.recv().await {
                 if state.namespace == *namespace && is_so(&state) {
@@ -96,7 +96,7 @@ impl BudgetWatch {
 /// Lets so many pods go, one after another, each by another budget than the one before.
 pub async fn all(
     client: &Client,
-    workload: &mut Workload,
+    workload: &mut ScaleWorkload,
     budgets: &mut BudgetWatch,
     openings: usize,
     opened: &mut Vec<Opening>,
@@ -113,7 +113,7 @@ pub async fn all(
 }
 
 /// Makes a budget keep one pod less.
-pub async fn lower(client: &Client, guarded: &mut Guarded) -> Result<()> {
+pub async fn lower(client: &Client, guarded: &mut GuardedNamespace) -> Result<()> {
     guarded.left -= 1;
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(client.clone(), &guarded.namespace);
     let patch = Patch::Merge(json!({"spec": {"minAvailable": guarded.left}}));

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::usage::{Cost, Usage};
+use super::usage::{Cost, ProgramUsage};
 
 /// All figures.
 #[derive(Clone, Debug, Serialize)]
@@ -22,7 +22,7 @@ pub struct ScaleReport {
     /// from the first of them until each was where it stays.
     pub turns_seconds: f64,
     /// Our programs then.
-    pub filled: Usage,
+    pub filled: ProgramUsage,
     /// A time without changes.
     pub idle: Cost,
     /// Reports of interceptors, and what they cost.

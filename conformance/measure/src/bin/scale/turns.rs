@@ -13,7 +13,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::workload::{INTERCEPTOR, Workload, bar};
+use super::workload::{INTERCEPTOR, ScaleWorkload, bar};
 
 /// How long the controllers may take to give all requests a turn.
 const LIMIT: Duration = Duration::from_secs(3600);
@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(3600);
 const IN_FLIGHT: usize = 16;
 
 /// Waits until each held pod is in its interceptor's turn, and each guarded one is reported as blocked.
-pub async fn reached(direct: &Client, workload: &Workload) -> Result<()> {
+pub async fn reached(direct: &Client, workload: &ScaleWorkload) -> Result<()> {
     let (held, blocked) = (workload.held.len(), workload.blocked.len());
     match tokio::time::timeout(LIMIT, wait(direct, held + blocked)).await {
         Ok(ended) => ended,
@@ -59,7 +59,7 @@ fn is_settled(status: &Value) -> bool {
 }
 
 /// Writes reports of the held pods' interceptor, one for each of the first requests.
-pub async fn report(direct: &Client, workload: &Workload, reports: usize) -> Result<()> {
+pub async fn report(direct: &Client, workload: &ScaleWorkload, reports: usize) -> Result<()> {
     let pods = workload.held.iter().cycle().take(reports).enumerate();
     let write = async |(index, pod): (usize, &super::workload::RequestedPod)| {
         let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())?.to_string();

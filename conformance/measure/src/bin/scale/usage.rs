@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// What our programs use at one time.
 #[derive(Clone, Debug, Serialize)]
-pub struct Usage {
+pub struct ProgramUsage {
     /// Resident memory of API server and controller manager in MiB.
     pub resident_mib: [f64; 2],
     /// The most until then.
@@ -20,7 +20,7 @@ pub struct Usage {
     pub queued: f64,
 }
 
-impl fmt::Display for Usage {
+impl fmt::Display for ProgramUsage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [server, manager] = self.resident_mib;
         write!(f, "API server {server:.0} MiB, controller manager {manager:.0} MiB, {} queued", self.queued)
@@ -35,7 +35,7 @@ pub struct Cost {
     /// CPU seconds of API server and controller manager.
     pub cpu: [f64; 2],
     /// What they used at its end.
-    pub usage: Usage,
+    pub usage: ProgramUsage,
 }
 
 /// Reads what our programs use.
@@ -57,14 +57,14 @@ impl Meter<'_> {
     }
 
     /// Reads it.
-    pub async fn now(&self) -> Result<Usage> {
+    pub async fn now(&self) -> Result<ProgramUsage> {
         let (mut resident_mib, mut peak_mib) = ([0.0; 2], [0.0; 2]);
         for (index, pid) in self.pids()?.into_iter().enumerate() {
             let memory = proc::memory(pid)?;
             resident_mib[index] = memory.resident as f64 / 1024.0;
             peak_mib[index] = memory.peak as f64 / 1024.0;
         }
-        Ok(Usage { resident_mib, peak_mib, queued: self.queued().await? })
+        Ok(ProgramUsage { resident_mib, peak_mib, queued: self.queued().await? })
     }
 
     /// Does something, and returns what it cost our programs.

@@ -24,7 +24,7 @@ pub const INTERCEPTOR: &str = "hold.example.com";
 const REQUESTER: &str = "scale.example.com";
 /// Held pods of a namespace, and of a node: nothing plays their kubelet.
 const HELD_TOGETHER: usize = 500;
-/// Guarded pods of a node, of the 110 that it takes.
+/// GuardedNamespace pods of a node, of the 110 that it takes.
 const GUARDED_TOGETHER: usize = 100;
 /// Writes under way at a time.
 const IN_FLIGHT: usize = 32;
@@ -43,7 +43,7 @@ pub struct RequestedPod {
 
 /// A namespace whose budget allows no disruption.
 #[derive(Clone, Debug)]
-pub struct Guarded {
+pub struct GuardedNamespace {
     /// The namespace.
     pub namespace: String,
     /// Pods that are left in it.
@@ -51,18 +51,18 @@ pub struct Guarded {
 }
 
 /// The pods.
-pub struct Workload {
+pub struct ScaleWorkload {
     /// Those whose interceptor holds them.
     pub held: Vec<RequestedPod>,
     /// Those that budgets guard, and
     pub blocked: Vec<RequestedPod>,
     /// their budgets.
-    pub guarded: Vec<Guarded>,
+    pub guarded: Vec<GuardedNamespace>,
 }
 
-impl Workload {
+impl ScaleWorkload {
     /// Creates nodes, namespaces, pods and budgets, and waits until each budget has counted its pods.
-    pub async fn create(client: &Client, requests: usize, blocked: usize) -> Result<Workload> {
+    pub async fn create(client: &Client, requests: usize, blocked: usize) -> Result<ScaleWorkload> {
         let nodes = create_nodes(client, "guarded", blocked.div_ceil(GUARDED_TOGETHER)).await?;
         let guarded_pods = (0..blocked).map(|index| {
             let namespace = format!("guarded-{:02}", index % BUDGETS);
@@ -85,7 +85,8 @@ impl Workload {
         }
         let mut guarded = Vec::new();
         for index in 0..BUDGETS {
-            guarded.push(Guarded { namespace: format!("guarded-{index:02}"), left: blocked / BUDGETS });
+            guarded
+                .push(GuardedNamespace { namespace: format!("guarded-{index:02}"), left: blocked / BUDGETS });
             namespace(client, &guarded[index].namespace).await?;
         }
         let blocked = create_pods(client, "guarded pods", guarded_pods.collect()).await?;
@@ -93,7 +94,7 @@ impl Workload {
             guard(client, one).await?;
         }
         let held = create_pods(client, "held pods", held_pods.collect()).await?;
-        Ok(Workload { held, blocked, guarded })
+        Ok(ScaleWorkload { held, blocked, guarded })
     }
 
     /// Requests the eviction of all of them.
@@ -154,7 +155,7 @@ async fn create_pods(
 }
 
 /// Creates the budget that keeps all pods of a namespace.
-async fn guard(client: &Client, guarded: &Guarded) -> Result<()> {
+async fn guard(client: &Client, guarded: &GuardedNamespace) -> Result<()> {
     let budgets: Api<PodDisruptionBudget> = Api::namespaced(client.clone(), &guarded.namespace);
     let object = json!({
         "metadata": {"name": BUDGET},
