@@ -77,12 +77,11 @@ impl PendingWrites {
         self.failed.insert(task.clone());
     }
 
-    /// Records that an action was written, and the version of the object since then.
+    /// Records that an action was written, and the version of the object since then. One that was decided meanwhile does
+    /// not know of the write: it is decided again when that is seen.
     pub(crate) fn done(&mut self, action: &Action, version: u64, now: Instant) {
         let task = action.task();
-        if self.waiting.get(&task) == Some(action) {
-            self.waiting.remove(&task);
-        }
+        self.waiting.remove(&task);
         self.written.insert(task, Unseen { version, at: now });
     }
 
@@ -146,6 +145,22 @@ mod tests {
         assert_eq!(pending.replace(all(), |_| 7, now).len(), 1);
         pending.done(&ask("a"), 9, now);
         assert_eq!(pending.replace(all(), |_| 7, now + SHOWS_WITHIN).len(), 1);
+    }
+
+    /// The conditions of a node were written twice: once after the live read that confirmed them, and once more as the
+    /// planning had decided on them again during the write, now that the read was there.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_decided_during_a_write_waits_until_that_is_seen() {
+        let (mut pending, now) = (PendingWrites::default(), Instant::now());
+        pending.replace(actions(&[ask("a")]), |_| 0, now);
+        let task = ask("a").task();
+        let begun = pending.begin(&task, now).expect("it waits");
+        assert_eq!(pending.replace(actions(&[ask("b")]), |_| 0, now).len(), 1);
+        pending.done(&begun, 7, now);
+        assert_eq!(pending.begin(&task, now), None);
+        assert!(pending.replace(actions(&[ask("b")]), |_| 6, now).is_empty());
+        assert_eq!(pending.replace(actions(&[ask("b")]), |_| 7, now).len(), 1);
+        assert_eq!(pending.begin(&task, now), Some(ask("b")));
     }
 
     #[tokio::test(start_paused = true)]

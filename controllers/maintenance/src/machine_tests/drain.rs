@@ -4,6 +4,7 @@ use drydock_api::metav1::find_condition;
 
 use super::*;
 use crate::actions::EventSubject;
+use crate::{CORDONED_BY, CORDONED_BY_OTHERS};
 
 #[test]
 fn drain_asks_tier_by_tier_and_ends_drained() {
@@ -179,11 +180,25 @@ fn nobody_is_asked_to_leave_before_every_node_that_is_drained_together_is_cordon
     assert_eq!(sim.requested(), ["p"]);
 }
 
+/// They were written side by side: whichever came second was refused, as the node had another version by then.
+#[test]
+fn the_conditions_of_a_node_come_after_its_cordon_unless_that_is_refused() {
+    let mut sim = Sim::new(&["a"]);
+    sim.maintenance("m", "Drain", &["a"]);
+    let (cordon, conditions) = (Task::Cordon("a".into()), Task::Conditions("a".into()));
+    let actions = sim.step();
+    assert!(actions.contains_key(&cordon) && !actions.contains_key(&conditions));
+    sim.world.refused.insert("a".into(), "no".into());
+    let actions = sim.step();
+    assert!(actions.contains_key(&cordon) && actions.contains_key(&conditions));
+}
+
 #[test]
 fn a_node_is_called_drained_only_after_a_live_read_and_gets_an_event_then() {
     let mut sim = Sim::new(&[]);
     sim.node("a", true);
     sim.maintenance("m", "Drain", &["a"]);
+    sim.change_node("a", |n| drop(n.annotations.insert(CORDONED_BY.into(), CORDONED_BY_OTHERS.into())));
     let actions = sim.step();
     assert!(sim.events.iter().all(|note| note.reason != "NodeDrained"), "not told before it is confirmed");
     let Action::Conditions { confirm, .. } = &actions[&Task::Conditions("a".into())] else {
@@ -284,6 +299,7 @@ fn a_foreign_drained_condition_is_no_reason_to_skip_the_live_read() {
     };
     sim.change_node("a", |n| n.conditions.push(foreign));
     sim.maintenance("m", "Drain", &["a"]);
+    sim.change_node("a", |n| drop(n.annotations.insert(CORDONED_BY.into(), CORDONED_BY_OTHERS.into())));
     let actions = sim.step();
     assert!(matches!(
         &actions[&Task::Conditions("a".into())],

@@ -10,7 +10,7 @@ use drydock_api::text::cut;
 use drydock_runtime::Node;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::actions::{Action, MaintenanceDecision, NodeConditionChange};
+use crate::actions::{Action, MaintenanceDecision, NodeConditionChange, Task};
 use crate::nodes::drained_message::{DrainedText, recorded};
 use crate::world::WorldView;
 
@@ -28,6 +28,9 @@ const MAX_MESSAGE: usize = 1024;
 pub(crate) fn decide(view: &WorldView<'_>, emptied: &ConfirmedEmpty, decision: &mut MaintenanceDecision) {
     let planned = planned_on(view);
     for node in view.world.nodes.values() {
+        if is_about_to_be_cordoned(view, node, decision) {
+            continue;
+        }
         let planned = planned.get(node.name.as_str()).map(Vec::as_slice).unwrap_or_default();
         let desired = desired(view, node, planned);
         let remove: Vec<&str> = OUR_CONDITION_TYPES
@@ -45,6 +48,13 @@ pub(crate) fn decide(view: &WorldView<'_>, emptied: &ConfirmedEmpty, decision: &
             decision.add(Action::Conditions { node, uid, set, remove, confirm });
         }
     }
+}
+
+/// Whether the cordon of a node is written now, or its removal. The conditions come after it: in between they would change
+/// the version of the node that the cordon was decided on. One that was refused holds up nothing.
+fn is_about_to_be_cordoned(view: &WorldView<'_>, node: &Node, decision: &MaintenanceDecision) -> bool {
+    let is_written = decision.actions.contains_key(&Task::Cordon(node.name.clone()));
+    is_written && !view.world.refused.contains_key(&node.name)
 }
 
 /// The type up to which a node is recorded as drained, by us and after a live read; none if it is not.
