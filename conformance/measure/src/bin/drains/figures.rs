@@ -24,7 +24,7 @@ pub struct DrainFigures {
     /// Events of our programs about the drained pods or their requests. Those about nodes and maintenances
     /// are in another namespace.
     pub events_of_pods: usize,
-    /// Most writes of our programs to one Node.
+    /// Most writes of our programs to one Node until it was drained.
     pub most_writes_to_a_node: usize,
     /// Evictions, and writes of our programs, that were answered with 409.
     pub conflicts: AuditCounts,
@@ -42,8 +42,13 @@ const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollect
 
 impl DrainFigures {
     /// Returns the figures of the drain of these pods, by the requests that the host and our API server received since
-    /// `from`.
-    pub fn read(log: &[LoggedRequest], drained: &BTreeSet<String>, from: Timestamp) -> DrainFigures {
+    /// `from`. The nodes were drained at `ended`.
+    pub fn read(
+        log: &[LoggedRequest],
+        drained: &BTreeSet<String>,
+        from: Timestamp,
+        ended: Timestamp,
+    ) -> DrainFigures {
         let log: Vec<&LoggedRequest> =
             log.iter().filter(|r| r.received.is_some_and(|at| at >= from)).collect();
         let deletions = deletions(&log, drained);
@@ -60,7 +65,9 @@ impl DrainFigures {
             events_of_pods: ours()
                 .filter(|r| r.is_about("events") && r.object_ref.namespace == NAMESPACE)
                 .count(),
-            most_writes_to_a_node: most_writes_to_a_node(ours()),
+            most_writes_to_a_node: most_writes_to_a_node(
+                ours().filter(|r| r.received.is_some_and(|at| at <= ended)),
+            ),
             conflicts: refused(409),
             too_many: refused(429),
         }

@@ -29,7 +29,7 @@ fn eviction(milliseconds: i64, pod: &str, code: u16) -> LoggedRequest {
 }
 
 fn read(log: &[LoggedRequest], drained: &[&str]) -> DrainFigures {
-    DrainFigures::read(log, &drained.iter().map(|&name| name.to_owned()).collect(), at(0))
+    DrainFigures::read(log, &drained.iter().map(|&name| name.to_owned()).collect(), at(0), at(10_000))
 }
 
 fn counts(of: &[(&str, usize)]) -> AuditCounts {
@@ -110,13 +110,14 @@ fn refused_evictions_count_whoever_asked() {
 }
 
 #[test]
-fn the_node_that_we_wrote_most_is_found() {
+fn the_node_that_we_wrote_most_until_it_was_drained_is_found() {
     let log = [
         request(1, MANAGER, "patch nodes", "a", 200),
         request(2, MANAGER, "patch nodes", "b", 200),
         request(3, MANAGER, "patch nodes/status", "b", 200),
         request(4, MANAGER, "patch nodes", "b", 409),
         request(5, "kwok", "patch nodes/status", "b", 200),
+        request(10_001, MANAGER, "patch nodes", "b", 200),
     ];
     assert_eq!(read(&log, &[]).most_writes_to_a_node, 2);
 }

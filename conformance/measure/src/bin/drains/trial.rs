@@ -53,6 +53,7 @@ pub struct Trial {
 /// What is known when the drain has ended.
 struct DrainedTrial {
     from: Timestamp,
+    ended: Timestamp,
     seconds: f64,
     cpu: Cpu,
     requests_left: usize,
@@ -89,7 +90,7 @@ pub async fn run(subject: DrainSubject, form: BudgetForm, arguments: &Arguments)
         subject,
         pods: size.pods,
         seconds: drained.seconds,
-        figures: DrainFigures::read(&log, &workload.names(), drained.from),
+        figures: DrainFigures::read(&log, &workload.names(), drained.from, drained.ended),
         cpu: drained.cpu,
         left,
         requests_left: drained.requests_left,
@@ -116,16 +117,16 @@ async fn drain(
     workload: &Workload,
 ) -> Result<DrainedTrial> {
     let (from, began, before) = (Timestamp::now(), Instant::now(), Cpu::now(host)?);
-    let ended = subject.drain(client, workload).await;
-    let seconds = began.elapsed().as_secs_f64();
+    let drained = subject.drain(client, workload).await;
+    let (ended, seconds) = (Timestamp::now(), began.elapsed().as_secs_f64());
     let requests_left = subject.requests_left(client, REMOVED_WITHIN).await?;
-    let ended = match ended {
+    let complete = match drained {
         Ok(()) => workload.complete().await,
         failed => failed,
     };
     let cpu = Cpu::now(host)?.since(&before);
-    let failure = ended.err().map(|error| format!("{error:#}; {}", host.processes.ended_processes()));
-    Ok(DrainedTrial { from, seconds, cpu, requests_left, failure })
+    let failure = complete.err().map(|error| format!("{error:#}; {}", host.processes.ended_processes()));
+    Ok(DrainedTrial { from, ended, seconds, cpu, requests_left, failure })
 }
 
 impl Trial {
