@@ -149,8 +149,10 @@ fn is_met(budget: &PodDisruptionBudget) -> bool {
 /// The pods that a budget may let go after it has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReleasedPods {
-    /// Any: the budget is gone, its selector or its policy for unhealthy pods has changed, or it is met now.
+    /// Any: the budget is gone, or its selector or its policy for unhealthy pods has changed.
     Any,
+    /// Those that are not ready, as the budget is met now, and at most this many others.
+    NotReadyAnd(usize),
     /// At most this many of the pods that only this budget covers.
     AtMost(usize),
 }
@@ -170,10 +172,13 @@ pub(crate) fn released_pods(
 ) -> Option<ReleasedPods> {
     let (Some(old), Some(new)) = (old, new) else { return old.map(|_| ReleasedPods::Any) };
     let is_another = new.selector != old.selector || new.unhealthy_policy != old.unhealthy_policy;
-    if is_another || (is_met(new) && !is_met(old)) {
+    if is_another {
         return Some(ReleasedPods::Any);
     }
     let allowed = usize::try_from(new.disruptions_allowed).unwrap_or_default();
+    if is_met(new) && !is_met(old) {
+        return Some(ReleasedPods::NotReadyAnd(allowed));
+    }
     (allowed > 0).then_some(ReleasedPods::AtMost(allowed))
 }
 

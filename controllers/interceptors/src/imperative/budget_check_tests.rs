@@ -137,9 +137,18 @@ fn a_change_of_what_a_budget_keeps_is_for_all_of_its_pods() {
     for changed in [
         PodDisruptionBudget { selector: None, ..(*none).clone() },
         PodDisruptionBudget { unhealthy_policy: UnhealthyPolicy::AlwaysAllow, ..(*none).clone() },
-        PodDisruptionBudget { current_healthy: 3, ..(*none).clone() },
     ] {
         assert_eq!(released_pods(Some(&none), Some(&changed)), Some(ReleasedPods::Any), "{changed:?}");
+    }
+}
+
+#[test]
+fn a_budget_that_is_met_lets_pods_go_that_are_not_ready_and_as_many_others_as_it_allows() {
+    let none = budget("b", 0);
+    for (disruptions_allowed, current_healthy) in [(0, 3), (2, 5)] {
+        let met = PodDisruptionBudget { current_healthy, disruptions_allowed, ..(*none).clone() };
+        let allowed = usize::try_from(disruptions_allowed).unwrap();
+        assert_eq!(released_pods(Some(&none), Some(&met)), Some(ReleasedPods::NotReadyAnd(allowed)));
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct TrackedRequest {
     waiting: Option<WaitingFor>,
     /// The budget whose next disruption it waits for or tries to use.
     reserved: Option<ObjectKey>,
+    /// Whether its budget keeps the pod for not being ready, until the budget is met.
+    awaits_met: bool,
     /// Whether it was woken for a disruption, and has not been looked at since.
     is_offered: bool,
 }
@@ -146,6 +148,9 @@ impl BudgetWaiters {
     /// Lets a request wait for a change of the budgets that keep its pod; it keeps its place if it waits for
     /// them already.
     pub(crate) fn wait_for(&mut self, key: &ObjectKey, check: &BudgetCheck) {
+        if let Some(tracked) = self.requests.get_mut(key) {
+            tracked.awaits_met = check.keeps_unhealthy();
+        }
         match (self.requests.get(key).and_then(|m| m.waiting.as_ref()), check) {
             (Some(WaitingFor::Disruption(waited, _)), _) if check.budget() == Some(waited) => return,
             (Some(WaitingFor::EitherChanges(waited)), BudgetCheck::Several(budgets)) if waited == budgets => {
@@ -179,28 +184,36 @@ impl BudgetWaiters {
     }
 
     /// Returns the requests to wake when a budget's change may let pods go, each with a delay: as many as it allows
-    /// disruptions, those that have waited longest, or all if it may let any pod go. One that does not use its
-    /// disruption wakes the next: see [`Self::reserve_disruption`].
+    /// disruptions, those that have waited longest; beside them those of pods that are not ready, if it is met now; or all
+    /// if it may let any pod go. One that does not use its disruption wakes the next: see
+    /// [`Self::reserve_disruption`].
     pub(crate) fn wake(
         &mut self,
         budget: &ObjectKey,
         released_pods: ReleasedPods,
         now: Instant,
     ) -> Vec<(ObjectKey, Duration)> {
-        let waiting = self.behind_one.get(budget).into_iter().flatten().map(|(_, key)| key);
+        let waiting = || self.behind_one.get(budget).into_iter().flatten().map(|(_, key)| key);
         let at_once = |key: &ObjectKey| (key.clone(), Duration::ZERO);
-        let ReleasedPods::AtMost(allowed) = released_pods else {
-            let all: Vec<_> =
-                waiting.chain(self.behind_two.get(budget).into_iter().flatten()).map(at_once).collect();
-            return self.paced(budget, all, now);
+        let awaits_met = |key: &&ObjectKey| self.requests.get(*key).is_some_and(|it| it.awaits_met);
+        let (offered, others): (Vec<_>, Vec<_>) = match released_pods {
+            ReleasedPods::Any => {
+                let behind_two = self.behind_two.get(budget).into_iter().flatten();
+                (Vec::new(), waiting().chain(behind_two).map(at_once).collect())
+            }
+            ReleasedPods::AtMost(allowed) => (waiting().take(allowed).map(at_once).collect(), Vec::new()),
+            ReleasedPods::NotReadyAnd(allowed) => (
+                waiting().filter(|key| !awaits_met(key)).take(allowed).map(at_once).collect(),
+                waiting().filter(awaits_met).map(at_once).collect(),
+            ),
         };
-        let woken: Vec<_> = waiting.take(allowed).map(at_once).collect();
-        for (key, _) in &woken {
+        for (key, _) in &offered {
             if let Some(tracked) = self.requests.get_mut(key) {
                 tracked.is_offered = true;
             }
         }
-        woken
+        let others = self.paced(budget, others, now);
+        offered.into_iter().chain(others).collect()
     }
 
     /// Delays the requests after the first [`WOKEN_AT_ONCE`] until [`ALL_WOKEN_INTERVAL`] has passed since all of the
@@ -231,144 +244,5 @@ fn take_out<T: Ord>(queues: &mut HashMap<ObjectKey, BTreeSet<T>>, budget: &Objec
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::budget_check::CoveringBudget;
-    use super::*;
-
-    fn key(name: &str) -> ObjectKey {
-        ObjectKey::new("ns", name)
-    }
-
-    fn behind(budget: &str) -> BudgetCheck {
-        BudgetCheck::Allows(Some(CoveringBudget { key: key(budget), version: "1".into() }))
-    }
-
-    fn woken(waiters: &mut BudgetWaiters, budget: &str, released_pods: ReleasedPods) -> Vec<ObjectKey> {
-        waiters.wake(&key(budget), released_pods, Instant::now()).into_iter().map(|(key, _)| key).collect()
-    }
-
-    fn waiting(names: &[&str], check: &BudgetCheck, waiters: &mut BudgetWaiters) {
-        for name in names {
-            waiters.track(&key(name));
-            waiters.wait_for(&key(name), check);
-        }
-    }
-
-    #[test]
-    fn as_many_are_woken_as_may_go_longest_waiting_first_and_all_when_the_budget_is_gone() {
-        let mut waiters = BudgetWaiters::default();
-        for i in 0..100 {
-            waiting(&[&format!("{i:03}")], &behind("b"), &mut waiters);
-        }
-        waiters.wait_for(&key("000"), &behind("b"));
-        let some = woken(&mut waiters, "b", ReleasedPods::AtMost(3));
-        assert_eq!(some, [key("000"), key("001"), key("002")]);
-        assert_eq!(woken(&mut waiters, "b", ReleasedPods::Any).len(), 100);
-    }
-
-    #[test]
-    fn those_whom_several_budgets_keep_are_woken_when_one_is_gone_and_not_when_one_has_room() {
-        let mut waiters = BudgetWaiters::default();
-        let both = BudgetCheck::Several([key("a"), key("b")]);
-        waiting(&["several"], &both, &mut waiters);
-        waiting(&["one"], &behind("b"), &mut waiters);
-        assert_eq!(woken(&mut waiters, "b", ReleasedPods::AtMost(1)), [key("one")]);
-        assert_eq!(woken(&mut waiters, "b", ReleasedPods::Any), [key("one"), key("several")]);
-        assert_eq!(woken(&mut waiters, "a", ReleasedPods::Any), [key("several")]);
-        waiters.wait_for(&key("several"), &behind("a"));
-        assert_eq!(woken(&mut waiters, "b", ReleasedPods::Any), [key("one")], "it waits for what is left");
-        assert_eq!(woken(&mut waiters, "a", ReleasedPods::AtMost(1)), [key("several")]);
-    }
-
-    /// A tenant changed the selector of one budget back and forth: each change had all of its pods checked
-    /// again.
-    #[test]
-    fn all_who_wait_in_a_namespace_are_woken_once_a_second_and_the_first_of_them_at_once() {
-        let mut waiters = BudgetWaiters::default();
-        for i in 0..100 {
-            waiting(&[&format!("{i:03}")], &BudgetCheck::Several([key("a"), key("b")]), &mut waiters);
-        }
-        let now = Instant::now();
-        let mut at_once = |budget: &str, millis: u64| {
-            let woken = waiters.wake(&key(budget), ReleasedPods::Any, now + Duration::from_millis(millis));
-            let delays: BTreeSet<Duration> = woken.iter().map(|(_, delay)| *delay).collect();
-            assert_eq!(woken.len(), 100);
-            (woken.iter().filter(|(_, delay)| delay.is_zero()).count(), delays.last().copied().unwrap())
-        };
-        assert_eq!(at_once("a", 0), (100, Duration::ZERO));
-        assert_eq!(at_once("a", 300), (64, Duration::from_millis(700)));
-        assert_eq!(at_once("b", 400), (64, Duration::from_millis(600)), "whichever budget it was");
-        assert_eq!(at_once("b", 1000), (100, Duration::ZERO));
-    }
-
-    /// Each request was kept under each of its budgets: ten million entries for 10,000 budgets and 1,000 pods.
-    #[test]
-    fn a_request_that_several_budgets_keep_waits_for_two_of_them() {
-        let mut waiters = BudgetWaiters::default();
-        waiting(&["p"], &BudgetCheck::Several([key("a"), key("b")]), &mut waiters);
-        assert_eq!((waiters.behind_two.len(), waiters.behind_one.len()), (2, 0));
-        assert_eq!(woken(&mut waiters, "c", ReleasedPods::Any), []);
-    }
-
-    #[test]
-    fn forgotten_request_waits_nowhere() {
-        for check in [behind("b"), BudgetCheck::Several([key("a"), key("b")])] {
-            let mut waiters = BudgetWaiters::default();
-            waiting(&["a"], &check, &mut waiters);
-            assert_eq!((waiters.forget(&key("a")), waiters.requests.len()), (None, 0));
-            assert!(waiters.behind_one.is_empty() && waiters.behind_two.is_empty());
-        }
-    }
-
-    /// Both were handed to the same request, and the other one waited though the budget allowed it to go.
-    #[test]
-    fn disruptions_that_are_given_up_together_are_for_different_requests() {
-        for is_withdrawn in [true, false] {
-            let mut waiters = BudgetWaiters::default();
-            waiting(&["a", "b", "c", "d"], &behind("budget"), &mut waiters);
-            assert_eq!(woken(&mut waiters, "budget", ReleasedPods::AtMost(2)), [key("a"), key("b")]);
-            let given_up = ["a", "b"].map(|name| {
-                if is_withdrawn {
-                    return waiters.forget(&key(name));
-                }
-                // It asks, and is refused for another reason.
-                assert_eq!(waiters.look_at(&key(name), false), None);
-                waiters.stop_waiting(&key(name));
-                assert_eq!(waiters.reserve_disruption(&key(name), Some(&key("budget"))), None);
-                None
-            });
-            let given_up = match is_withdrawn {
-                true => given_up,
-                false => ["a", "b"].map(|name| waiters.reserve_disruption(&key(name), None)),
-            };
-            assert_eq!(given_up, [Some(key("c")), Some(key("d"))], "withdrawn: {is_withdrawn}");
-        }
-    }
-
-    #[test]
-    fn a_request_that_its_budget_keeps_for_what_it_is_hands_its_offer_on() {
-        let mut waiters = BudgetWaiters::default();
-        waiting(&["unready", "ready"], &behind("budget"), &mut waiters);
-        assert_eq!(waiters.look_at(&key("unready"), true), None, "it has none");
-        assert_eq!(woken(&mut waiters, "budget", ReleasedPods::AtMost(1)), [key("unready")]);
-        assert_eq!(waiters.look_at(&key("unready"), true), Some(key("ready")));
-        assert_eq!(waiters.look_at(&key("ready"), false), None, "it takes the offer up");
-    }
-
-    #[test]
-    fn a_reservation_that_is_given_up_is_for_who_waits_longest_and_one_that_was_taken_for_nobody() {
-        let mut waiters = BudgetWaiters::default();
-        waiting(&["first", "next"], &behind("b"), &mut waiters);
-        waiters.track(&key("asks"));
-        for (given_up_for, next) in
-            [(Some("a"), None), (Some("b"), None), (Some("b"), None), (None, Some(key("first")))]
-        {
-            assert_eq!(waiters.reserve_disruption(&key("asks"), given_up_for.map(key).as_ref()), next);
-        }
-        waiters.reserve_disruption(&key("asks"), Some(&key("b")));
-        waiters.take_disruption(&key("asks"));
-        assert_eq!(waiters.forget(&key("asks")), None);
-        waiters.reserve_disruption(&key("first"), Some(&key("b")));
-        assert_eq!(waiters.forget(&key("first")), Some(key("next")));
-    }
-}
+#[path = "budget_waiters_tests.rs"]
+mod tests;
