@@ -15,6 +15,8 @@ pub mod clock;
 pub mod context;
 pub mod error;
 pub mod events;
+#[cfg(any(test, feature = "test-util"))]
+pub mod exploration;
 pub mod guide;
 pub mod lease;
 pub mod metrics;
