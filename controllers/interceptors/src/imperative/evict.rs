@@ -18,6 +18,7 @@ use tracing::{debug, error};
 
 use super::budget_check::BudgetCheck;
 use super::eviction_result::{EvictionResult, read};
+use super::machine::Sending;
 use super::reconciler::ImperativeReconciler;
 
 /// How long to wait for the answer to an eviction. One that loses many races may take about half a minute
@@ -85,16 +86,16 @@ async fn serve(reconciler: Arc<ImperativeReconciler>, key: ObjectKey) {
 /// Sends the eviction. Returns none if the request is no longer ours, the pod is already terminating, or the
 /// eviction is not due any more.
 async fn ask(reconciler: &ImperativeReconciler, key: &ObjectKey) -> Option<(EvictionResult, BudgetCheck)> {
-    let (request, seen) = reconciler.fetch(key)?;
-    let attempts = reconciler.still_asks(key, &seen)?;
-    let pod = seen.pod.as_ref().filter(|pod| !pod.is_terminating())?;
-    if !reconciler.context.may_write() {
-        return Some((EvictionResult::TryAgain, seen.check));
-    }
-    let target = ImperativeReconciler::pod_of(&request);
-    if attempts.may_be_accepted()
-        && let Some(result) = look_live(&reconciler.context, &target, &pod.uid).await
-    {
+    let fetched = reconciler.fetch(key);
+    let sending = reconciler.sending(key, fetched.as_ref().map(|(_, seen)| seen))?;
+    let (request, seen) = fetched?;
+    let (target, pod) = (ImperativeReconciler::pod_of(&request), seen.pod.as_ref()?);
+    let known = match sending {
+        Sending::NotNow => Some(EvictionResult::TryAgain),
+        Sending::LookFirst => look_live(&reconciler.context, &target, &pod.uid).await,
+        Sending::Evict => None,
+    };
+    if let Some(result) = known {
         return Some((result, seen.check));
     }
     let result = evict(&reconciler.context, &target, &pod.uid).await;

@@ -16,6 +16,7 @@ pub(crate) mod eviction_result;
 mod in_flight_limit;
 mod last_evictions;
 mod last_refusal;
+mod machine;
 mod metrics;
 mod next_step;
 mod pool;
@@ -90,17 +91,7 @@ fn subscribe(
     });
     context.caches.budgets.subscribe({
         let reconciler = reconciler.clone();
-        move |change: &ObjectChange<PodDisruptionBudget>| {
-            let Some(budget) = change.latest() else { return };
-            if budget_check::has_evicted(change.old.as_deref(), change.new.as_deref()) {
-                reconciler.note_eviction(&budget.key());
-            }
-            if let Some(released_pods) =
-                budget_check::released_pods(change.old.as_deref(), change.new.as_deref())
-            {
-                reconciler.wake(&budget.key(), released_pods);
-            }
-        }
+        move |change: &ObjectChange<PodDisruptionBudget>| reconciler.note_budget(change)
     });
 }
 

@@ -1,4 +1,4 @@
-//! Reconciles one request: decides the next step, reports it, and puts the eviction into the pool.
+//! Reconciles one request: lets `machine` decide, reports, and puts the eviction into the pool.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +13,15 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::attempts::Attempts;
-use super::budget_check::{BudgetCheck, ReleasedPods, check, covering};
+use super::budget_check::{BudgetCheck, check, covering, has_evicted, released_pods};
 use super::budget_index::BudgetIndex;
 use super::budget_waiters::BudgetWaiters;
 use super::eviction_result::EvictionResult;
+use super::machine::{self, EvictionEffects, EvictionEvent, OwnReport, PodAndBudgets, Sending};
 use super::metrics::Metrics;
-use super::next_step::{NextStep, first_report_at, next_step};
-use super::pool::{BudgetLane, EvictionPool};
+use super::pool::EvictionPool;
 use super::{NAME, is_ours};
-use crate::report::{Audience, ProgressReport, ProgressUpdate, REFUSED_REPORT_RETRY, Reporter, at, earliest};
+use crate::report::{Audience, ProgressUpdate, REFUSED_REPORT_RETRY, Reporter, at, earliest};
 use crate::target_pod::target_of;
 
 /// Least time between two reports about one request, except before the last one.
@@ -39,12 +38,6 @@ pub(super) struct ImperativeReconciler {
     pub(super) waiters: Mutex<BudgetWaiters>,
     budgets: Arc<RwLock<BudgetIndex>>,
     reporter: Reporter,
-}
-
-/// The pod of a request, and the prediction from its budgets.
-pub(super) struct PodAndBudgets {
-    pub(super) pod: Option<Arc<Pod>>,
-    pub(super) check: BudgetCheck,
 }
 
 impl ImperativeReconciler {
@@ -72,15 +65,13 @@ impl ImperativeReconciler {
         self.waiters.lock().knows(key)
     }
 
-    /// Wakes requests that wait for a budget whose change may let pods go.
-    pub(super) fn wake(&self, budget: &ObjectKey, released_pods: ReleasedPods) {
-        let woken = self.waiters.lock().wake(budget, released_pods, Instant::now());
-        woken.into_iter().for_each(|(key, delay)| self.queue.add_after(key, delay));
-    }
-
-    /// Records that a budget has allowed an eviction, by any client.
-    pub(super) fn note_eviction(&self, budget: &ObjectKey) {
-        self.waiters.lock().last_evictions.note(budget, self.context.clock.now());
+    /// Takes in a change of a budget.
+    pub(super) fn note_budget(&self, change: &ObjectChange<PodDisruptionBudget>) {
+        let Some(budget) = change.latest() else { return };
+        let (old, new) = (change.old.as_deref(), change.new.as_deref());
+        let (has_evicted, released_pods) = (has_evicted(old, new), released_pods(old, new));
+        let event = EvictionEvent::BudgetChanged { has_evicted, released_pods, at: Instant::now() };
+        self.step(&budget.key(), event);
     }
 
     /// The request with its pod and budgets; none if it is not in our turn.
@@ -95,25 +86,20 @@ impl ImperativeReconciler {
 
     pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, CallError> {
         let Some((request, seen)) = self.fetch(&key) else {
-            self.forget(&key);
+            self.step(&key, EvictionEvent::Left);
+            self.reporter.forget(&key);
             return Ok(Requeue::Never);
         };
-        let now = self.context.clock.now();
-        let next_step = self.next_step(&key, &request, &seen, now);
-        let lane = seen.check.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
-        if next_step.ask {
-            self.submit(&key, &lane);
-        } else if next_step.wake.is_some() && self.fetch(&key).is_some_and(|(_, now)| now.check != seen.check)
-        {
-            // The budget changed before this request began to wait for it, and has not woken it.
-            self.queue.add(key.clone());
+        let (has_reported, pod) = (self.reporter.has_reported(&request), Self::pod_of(&request).name);
+        let (effects, now) = self.step(&key, EvictionEvent::Seen { seen: &seen, pod: &pod, has_reported });
+        if let Some(lane) = &effects.submit {
+            self.pool.lock().submit(lane, key.clone());
+            self.pool_changed.notify_one();
+        } else if effects.waits && self.fetch(&key).is_some_and(|(_, now)| now.check != seen.check) {
+            self.queue.add(key);
         }
-        let mut wake = next_step.wake;
-        let first_report_at = self.first_report_at(&key, &request, next_step.is_leaving, now);
-        if first_report_at.is_some() {
-            wake = earliest(wake, first_report_at);
-        } else if let Some(progress) = next_step.progress {
-            let (words, last_eviction) = self.about(&key, &seen, &progress);
+        let mut wake = effects.wake;
+        if let Some(OwnReport { progress, words, last_eviction }) = effects.report {
             let update = ProgressUpdate { progress, audience: Audience::Owner, words, last_eviction };
             let outcome = self.reporter.publish_and_report(&request, update, now).await?;
             wake = earliest(wake, outcome.wake);
@@ -124,119 +110,35 @@ impl ImperativeReconciler {
         Ok(at(wake, now))
     }
 
-    /// The words of the event about a refusal, if there was one; and when the budget that blocks last allowed
-    /// an eviction.
-    fn about(
-        &self,
-        key: &ObjectKey,
-        seen: &PodAndBudgets,
-        progress: &ProgressReport,
-    ) -> (Option<String>, Option<Timestamp>) {
-        let mut waiters = self.waiters.lock();
-        let last_eviction = waiters.last_evictions.last(&key.namespace, progress.blocked.as_ref());
-        let is_terminating = seen.pod.as_ref().is_some_and(|pod| pod.is_terminating());
-        let refused = waiters.get_mut(key).and_then(|tracked| tracked.attempts.refused.as_ref());
-        (refused.filter(|_| !is_terminating).map(|refused| refused.cause(&seen.check)), last_eviction)
-    }
-
-    fn next_step(
-        &self,
-        key: &ObjectKey,
-        request: &EvictionRequest,
-        seen: &PodAndBudgets,
-        now: Timestamp,
-    ) -> NextStep {
-        let mut waiters = self.waiters.lock();
-        let tracked = waiters.track(key);
-        tracked.attempts.update(&seen.check);
-        let mut next_step = next_step(seen.pod.as_deref(), &seen.check, &tracked.attempts, now);
-        tracked.pod = request.spec.target.pod.as_ref().map(|p| p.name.clone()).unwrap_or_default();
-        let (waits, awaits_disruption) = (next_step.wake.is_some(), tracked.attempts.awaits_disruption());
-        let is_kept = tracked.attempts.is_kept_by_budgets();
-        next_step.ask = next_step.ask && waiters.ask(key);
-        let reserves = waiters.is_asking(key) || (waits && awaits_disruption);
-        // Looked at before it stops waiting: it then takes the offer up, or waits without it.
-        let passed_on = waiters.look_at(key, waits && seen.check.keeps_unhealthy());
-        if waits && is_kept && !waiters.is_asking(key) {
-            waiters.wait_for(key, &seen.check);
-        } else {
-            waiters.stop_waiting(key);
-        }
-        let next = waiters.reserve_disruption(key, seen.check.budget().filter(|_| reserves));
-        drop(waiters);
-        self.wake_next(passed_on);
-        self.wake_next(next);
-        next_step
-    }
-
-    /// When the first report is due on a request whose pod is leaving; none if a report need not wait.
-    fn first_report_at(
-        &self,
-        key: &ObjectKey,
-        request: &EvictionRequest,
-        is_leaving: bool,
-        now: Timestamp,
-    ) -> Option<Timestamp> {
-        let has_reported = self.reporter.has_reported(request);
-        let mut waiters = self.waiters.lock();
-        let leaving_since = &mut waiters.track(key).leaving_since;
-        *leaving_since = leaving_since.or(Some(now)).filter(|_| is_leaving);
-        leaving_since.filter(|_| !has_reported).and_then(|since| first_report_at(since, now))
-    }
-
-    /// The attempts for a request that waited in the pool, if its eviction is still due.
-    pub(super) fn still_asks(&self, key: &ObjectKey, seen: &PodAndBudgets) -> Option<Attempts> {
-        let mut waiters = self.waiters.lock();
-        let attempts = &waiters.get_mut(key)?.attempts;
-        next_step(seen.pod.as_deref(), &seen.check, attempts, self.context.clock.now())
-            .ask
-            .then(|| attempts.clone())
-    }
-
-    fn submit(&self, key: &ObjectKey, lane: &BudgetLane) {
-        self.pool.lock().submit(lane, key.clone());
-        self.pool_changed.notify_one();
+    /// How the eviction of a request that leaves the pool is sent; none if it is not.
+    pub(super) fn sending(&self, key: &ObjectKey, seen: Option<&PodAndBudgets>) -> Option<Sending> {
+        self.step(key, EvictionEvent::Taken { seen, may_write: self.context.may_write() }).0.send
     }
 
     /// Takes back a request from the pool. `result` has the host's answer and the state of the budgets before
     /// it; none if no eviction was sent.
     pub(super) fn answered(&self, key: &ObjectKey, result: Option<(EvictionResult, BudgetCheck)>) {
+        self.step(key, EvictionEvent::Answered { result });
+    }
+
+    /// Takes a step, keeps the metrics, and queues the requests that it wakes. Returns what else is to be done, and the
+    /// time of the step.
+    fn step(&self, key: &ObjectKey, event: EvictionEvent<'_>) -> (EvictionEffects, Timestamp) {
+        let is_over = matches!(event, EvictionEvent::Left);
         let mut waiters = self.waiters.lock();
-        // A request whose eviction was not sent has not used its disruption either.
-        let mut leaves_disruption = result.is_none();
-        waiters.asked(key);
-        if let Some((tracked, (result, check))) = waiters.get_mut(key).zip(result) {
-            if result.blocks() {
-                // This happens under the lock: otherwise the series of a request that is forgotten meanwhile
-                // would stay forever.
-                self.metrics.failed_for(key, &tracked.pod);
-            }
-            leaves_disruption = result.leaves_disruption();
-            let (is_taken, budget, now) =
-                (result == EvictionResult::Accepted, check.budget().cloned(), self.context.clock.now());
-            tracked.attempts.learn(result, check, now);
-            if is_taken {
-                waiters.take_disruption(key);
-                budget.into_iter().for_each(|budget| waiters.last_evictions.note(&budget, now));
-            }
+        // The time is read under the lock: a result that came after it would seem to be of before the clock was set back.
+        let now = self.context.clock.now();
+        let mut effects = machine::step(&mut waiters, key, event, now);
+        // Both happen under the lock: otherwise the series of a request that is forgotten meanwhile would stay forever.
+        if let Some(pod) = &effects.failed {
+            self.metrics.failed_for(key, pod);
         }
-        let next = if leaves_disruption { waiters.reserve_disruption(key, None) } else { None };
+        if is_over {
+            self.metrics.forget(key);
+        }
         drop(waiters);
-        self.wake_next(next);
-        self.queue.add(key.clone());
-    }
-
-    fn forget(&self, key: &ObjectKey) {
-        let mut waiters = self.waiters.lock();
-        let next = waiters.forget(key);
-        self.metrics.forget(key);
-        drop(waiters);
-        self.reporter.forget(key);
-        self.wake_next(next);
-    }
-
-    fn wake_next(&self, next: Option<ObjectKey>) {
-        next.into_iter().for_each(|next| self.queue.add(next));
+        effects.queue.drain(..).for_each(|(key, delay)| self.queue.add_after(key, delay));
+        (effects, now)
     }
 
     /// Key of the pod to evict.
