@@ -93,12 +93,16 @@ impl BudgetWaiters {
         self.asking.remove(key);
     }
 
-    /// Forgets a request; returns the request that gets the disruption which was reserved for it.
+    /// Forgets a request; returns the request that gets the disruption which was reserved for it. While its eviction is
+    /// queued or in flight the record stays, for the result: the request may be wanted again before it comes.
     pub(crate) fn forget(&mut self, key: &ObjectKey) -> Option<ObjectKey> {
         let next = self.look_at(key, true);
         self.stop_waiting(key);
         let next = next.or_else(|| self.reserve_disruption(key, None));
-        self.requests.remove(key);
+        match self.requests.get_mut(key).filter(|_| self.asking.contains(key)) {
+            Some(tracked) => tracked.leaving_since = None,
+            None => drop(self.requests.remove(key)),
+        }
         next
     }
 

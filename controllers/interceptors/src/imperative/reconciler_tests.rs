@@ -82,6 +82,30 @@ async fn a_request_that_is_wanted_again_waits_for_the_answer_to_what_is_in_fligh
     assert_eq!(take(), None);
 }
 
+/// The answer came while the request was withdrawn, and nothing was left to remember it: the pod, which the cache still
+/// showed as running, was evicted twice.
+#[tokio::test]
+async fn an_answer_that_comes_while_its_request_is_withdrawn_is_remembered_until_it_has_been_looked_at() {
+    let context = context(|_, _, _| (200, serde_json::to_value(request("p")).unwrap()));
+    let queue = WorkQueue::new("q", &context.metrics, drydock_runtime::queue::ExponentialBackoff::WRITES);
+    let reconciler = ImperativeReconciler::new(context.clone(), queue);
+    let key = ObjectKey::new("ns", "p");
+    context.caches.pods.apply(pod("p"));
+    let take = || reconciler.pool.lock().take(Instant::now());
+    context.caches.requests.apply(request("p"));
+    reconciler.reconcile(key.clone()).await.unwrap();
+    assert_eq!(take(), Some(key.clone()));
+    context.caches.requests.apply(withdrawn("p"));
+    reconciler.reconcile(key.clone()).await.unwrap();
+    reconciler.answered(&key, Some((EvictionResult::Accepted, BudgetCheck::Allows(None))));
+    context.caches.requests.apply(request("p"));
+    reconciler.reconcile(key.clone()).await.unwrap();
+    assert_eq!(take(), None);
+    context.caches.requests.apply(withdrawn("p"));
+    reconciler.reconcile(key.clone()).await.unwrap();
+    assert!(!reconciler.knows(&key), "it is forgotten when nothing is in flight");
+}
+
 /// The counter included every answer: a drain without any trouble looked like one that is blocked.
 #[tokio::test]
 async fn the_counter_of_the_kep_counts_evictions_that_failed() {
