@@ -91,7 +91,9 @@ async fn ask(reconciler: &ImperativeReconciler, key: &ObjectKey) -> Option<(Evic
     let (request, seen) = fetched?;
     let (target, pod) = (ImperativeReconciler::pod_of(&request), seen.pod.as_ref()?);
     let known = match sending {
-        Sending::NotNow => Some(EvictionResult::TryAgain),
+        // Otherwise the next one would be sent without a live read.
+        Sending::NotNow { is_unclear: true } => Some(EvictionResult::Unclear),
+        Sending::NotNow { is_unclear: false } => Some(EvictionResult::TryAgain),
         Sending::LookFirst => look_live(&reconciler.context, &target, &pod.uid).await,
         Sending::Evict => None,
     };

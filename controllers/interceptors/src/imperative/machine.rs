@@ -91,8 +91,8 @@ pub(super) enum Sending {
     Evict,
     /// Only if a live read does not show that the host has accepted an earlier one.
     LookFirst,
-    /// Not now: the lease is not known to be valid.
-    NotNow,
+    /// Not now: the lease is not known to be valid. `is_unclear` says that the host may have accepted an earlier one.
+    NotNow { is_unclear: bool },
 }
 
 /// Changes the state by an event about `key`, the request's or the budget's, and returns what is to be done.
@@ -187,7 +187,7 @@ fn sending(
     let is_due = next_step(seen.pod.as_deref(), &seen.check, attempts, now).ask;
     seen.pod.as_ref().filter(|pod| is_due && !pod.is_terminating())?;
     Some(match (may_write, attempts.may_be_accepted()) {
-        (false, _) => Sending::NotNow,
+        (false, is_unclear) => Sending::NotNow { is_unclear },
         (true, true) => Sending::LookFirst,
         (true, false) => Sending::Evict,
     })
@@ -223,4 +223,30 @@ fn answered(
 
 fn at_once(keys: impl IntoIterator<Item = ObjectKey>) -> Vec<(ObjectKey, Duration)> {
     keys.into_iter().map(|key| (key, Duration::ZERO)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::pod;
+    use super::*;
+
+    /// An accepted eviction did not show in the cache for half a minute. The next one was held back because the lease was in
+    /// doubt, which counted as a lost race: the one after it was sent without a live read, and evicted the pod twice.
+    #[test]
+    fn a_lease_in_doubt_does_not_hide_that_the_host_may_have_accepted_an_eviction() {
+        let (key, allows) = (ObjectKey::new("ns", "p"), || BudgetCheck::Allows(None));
+        let seen = PodAndBudgets { pod: Some(Arc::new(pod("p"))), check: allows() };
+        let mut waiters = BudgetWaiters::default();
+        let mut at = |second: u64, event| {
+            step(&mut waiters, &key, event, Timestamp::UNIX_EPOCH + Duration::from_secs(second))
+        };
+        let taken = |may_write| EvictionEvent::Taken { seen: Some(&seen), may_write };
+        at(0, EvictionEvent::Seen { seen: &seen, pod: "p", has_reported: true });
+        assert_eq!(at(0, taken(false)).send, Some(Sending::NotNow { is_unclear: false }));
+        at(0, EvictionEvent::Answered { result: Some((EvictionResult::Accepted, allows())) });
+        assert_eq!(at(29, taken(true)).send, None, "it may show yet");
+        assert_eq!(at(30, taken(false)).send, Some(Sending::NotNow { is_unclear: true }));
+        at(30, EvictionEvent::Answered { result: Some((EvictionResult::Unclear, allows())) });
+        assert_eq!(at(31, taken(true)).send, Some(Sending::LookFirst));
+    }
 }
