@@ -26,13 +26,13 @@ pub(crate) struct Attempts {
     /// The last refusal, if no eviction was accepted since.
     pub(super) refused: Option<LastRefusal>,
     /// Races lost in a row.
-    races: u32,
+    pub(super) races: u32,
     /// The last answer.
     pub(crate) last: Option<EvictionResult>,
     /// When the last result came.
-    at: Option<Timestamp>,
+    pub(super) at: Option<Timestamp>,
     /// The state of the budgets when the last eviction was sent; none once it has differed from that.
-    asked_at: Option<BudgetCheck>,
+    pub(super) asked_at: Option<BudgetCheck>,
 }
 
 impl Attempts {

@@ -46,6 +46,7 @@ enum WaitingFor {
     EitherChanges([ObjectKey; 2]),
 }
 
+#[cfg_attr(test, derive(Clone))]
 #[derive(Default)]
 pub(crate) struct BudgetWaiters {
     requests: HashMap<ObjectKey, TrackedRequest>,
@@ -247,6 +248,9 @@ fn take_out<T: Ord>(queues: &mut HashMap<ObjectKey, BTreeSet<T>>, budget: &Objec
     }
 }
 
+#[cfg(test)]
+#[path = "exploration_tests/canonical.rs"]
+mod canonical;
 #[cfg(test)]
 #[path = "budget_waiters_tests.rs"]
 mod tests;

@@ -15,7 +15,7 @@ const MIN_REMEMBERED_BUDGETS: usize = 64;
 /// When each budget last allowed an eviction, by any client. Budgets that have allowed none for
 /// [`BUDGET_STANDSTILL`] are forgotten. They are looked for once in that time, and when there are twice as many
 /// budgets as the last time left, so that each note costs little however many there are.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct LastEvictions {
     last: HashMap<ObjectKey, Timestamp>,
     /// How many budgets the last pruning left; `pruned` is when that was.

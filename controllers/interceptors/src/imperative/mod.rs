@@ -13,6 +13,8 @@ mod budget_index;
 mod budget_waiters;
 mod evict;
 pub(crate) mod eviction_result;
+#[cfg(test)]
+mod exploration_tests;
 mod in_flight_limit;
 mod last_evictions;
 mod last_refusal;
