@@ -180,6 +180,49 @@ fn a_withdrawal_of_ours_that_is_seen_late_is_no_failure() {
     assert_eq!(sim.requested(), ["p"]);
 }
 
+/// A node leaves the selection for a moment, and the request has another requester. The caches show our withdrawal
+/// before it is noted, and we ask again in between.
+fn asked_again_before_the_withdrawal_is_noted() -> Sim {
+    let mut sim = draining();
+    let both =
+        || serde_json::from_value(json!([{ "name": REQUESTER }, { "name": "r.example.com" }])).unwrap();
+    sim.request("p", |r| r.spec.requesters = both());
+    let task = Task::Request("ns".into(), "uid-p".into());
+    sim.change_node("a", |node| node.labels.clear());
+    let withdraw = sim.step().remove(&task).unwrap();
+    assert!(matches!(change_of(&withdraw), RequestChange::Withdraw { .. }));
+    sim.carry_out(&task, withdraw);
+    let noted_late = std::mem::take(&mut sim.world.since.lost);
+    assert_eq!(noted_late.len(), 1);
+    sim.change_node("a", |node| node.labels.extend([("name".to_owned(), "a".to_owned())]));
+    let ask = sim.step().remove(&task).unwrap();
+    assert!(matches!(change_of(&ask), RequestChange::Ask { .. }));
+    sim.carry_out(&task, ask);
+    sim.request("p", |r| r.spec.requesters = both());
+    sim.world.since.lost = noted_late;
+    sim.settle();
+    assert_eq!((sim.requested(), blocker(&sim)), (vec!["p".to_owned()], None));
+    sim
+}
+
+/// It counted as a request in which others had written our name, and nobody withdrew it at the end.
+#[test]
+fn a_request_in_which_we_ask_again_before_our_withdrawal_is_noted_is_withdrawn_at_the_end() {
+    let mut sim = asked_again_before_the_withdrawal_is_noted();
+    sim.stage("m", NodeMaintenanceStage::Complete);
+    sim.settle();
+    assert!(sim.requested().is_empty(), "it stays asked for after the end");
+}
+
+/// Our earlier withdrawal hid that of others, after which we asked again at once.
+#[test]
+fn who_withdraws_a_request_in_which_we_ask_again_is_somebody_else() {
+    let mut sim = asked_again_before_the_withdrawal_is_noted();
+    sim.request("p", |r| r.spec.requesters.retain(|requester| requester.name != REQUESTER));
+    sim.settle();
+    assert!(blocker(&sim).is_some_and(|(reason, _)| reason == "RequestWithdrawn"), "{:?}", blocker(&sim));
+}
+
 /// It was withdrawn from first, and then removed by another controller: two writes for each pod.
 #[test]
 fn an_evicted_request_goes_at_once_unless_others_ask_in_it_too() {

@@ -30,11 +30,22 @@ pub(crate) struct RequestFailures {
     pods: HashMap<String, RequestFailure>,
     /// The annotation of the pod's next request, by UID of the pod.
     asked_again: HashMap<String, AskedAgain>,
-    /// UIDs of the requests from which we withdraw; and whether a step has seen that our requester is gone.
-    withdrawn: HashMap<String, bool>,
+    /// The requests from which we withdraw, by their UIDs.
+    withdrawn: HashMap<String, Withdrawal>,
     /// UIDs of the existing requests from which we have withdrawn. If one of them has our requester, others
     /// put it there: anybody may write its name.
     left_requests: HashSet<String>,
+}
+
+/// How far a withdrawal of ours has come.
+#[derive(Clone, Debug, Default)]
+struct Withdrawal {
+    /// A step has seen that our requester is gone.
+    is_seen: bool,
+    /// We have asked in the request again: if it has our requester, we put it there.
+    is_revoked: bool,
+    /// A step has seen that it has our requester again.
+    is_rejoined: bool,
 }
 
 /// The last request of a pod that came to nothing.
@@ -114,11 +125,15 @@ impl RequestFailures {
     /// Records that we ask in this request again.
     pub(crate) fn ask(&mut self, request: &str) {
         self.left_requests.remove(request);
+        // The loss may be noted after this, and is no failure then either.
+        if let Some(withdrawal) = self.withdrawn.get_mut(request) {
+            withdrawal.is_revoked = true;
+        }
     }
 
     /// Records that we withdraw from this request, so that it does not count as taken from us.
     pub(crate) fn withdraw(&mut self, request: &str) {
-        self.withdrawn.insert(request.to_owned(), false);
+        self.withdrawn.insert(request.to_owned(), Withdrawal::default());
     }
 
     /// Whether we have withdrawn from this request, and have not asked in it again.
@@ -191,7 +206,9 @@ impl RequestFailures {
     }
 
     fn note_left(&mut self, view: &WorldView<'_>) {
-        let lost = view.world.since.lost.values().filter(|lost| self.withdrawn.contains_key(&lost.request));
+        let has_left =
+            |uid: &String| self.withdrawn.get(uid).is_some_and(|withdrawal| !withdrawal.is_revoked);
+        let lost = view.world.since.lost.values().filter(|lost| has_left(&lost.request));
         self.left_requests.extend(lost.map(|lost| lost.request.clone()));
         if !self.left_requests.is_empty() {
             let requests = view.world.requests.values().map(|request| request.metadata.uid.as_str());
@@ -200,17 +217,21 @@ impl RequestFailures {
         }
     }
 
-    /// Forgets requests that have lost our requester, one step later: the loss is noted a moment after the
-    /// caches show it.
+    /// Forgets requests that have lost our requester, or have it again, one step later: the loss is noted a
+    /// moment after the caches show it.
     fn forget_withdrawn(&mut self, view: &WorldView<'_>) {
         if self.withdrawn.is_empty() {
             return;
         }
         let requests = view.world.requests.values().filter(|request| request.has_requester(REQUESTER));
         let ours: HashSet<&str> = requests.map(|request| request.metadata.uid.as_str()).collect();
-        self.withdrawn.retain(|uid, was_seen| {
-            let is_ours = ours.contains(uid.as_str());
-            is_ours || !std::mem::replace(was_seen, true)
+        self.withdrawn.retain(|uid, withdrawal| {
+            let Withdrawal { is_seen, is_revoked, is_rejoined } = withdrawal;
+            match (ours.contains(uid.as_str()), *is_revoked) {
+                (true, false) => true,
+                (true, true) => !std::mem::replace(is_rejoined, true),
+                (false, _) => !std::mem::replace(is_seen, true),
+            }
         });
     }
 }
