@@ -30,7 +30,7 @@ use crate::deleted_pods::DeletedPods;
 use crate::machine::step;
 use crate::metrics::RequestMetrics;
 use crate::removal::{Removals, STALE_RETRY_AFTER};
-use crate::request_events::{publish_start, publish_warnings, report};
+use crate::request_events::{publish_skip, publish_start, publish_warnings, report};
 
 /// Field manager of the status.
 pub const MANAGER: &str = "drydock-eviction-controller";
@@ -89,6 +89,7 @@ fn subscribe(
         removals.note(change);
         deleted.forget_pod_of(change);
         publish_start(&events, change);
+        publish_skip(&events, change);
         if let Some(request) = change.latest() {
             requests.add(request.key());
         }

@@ -67,6 +67,52 @@ async fn what_began_before_this_term_gets_an_event_only_if_the_term_before_did_n
     assert_eq!(events(None, Some(request(SAVER, Some(in_the_gap)))).len(), 2);
 }
 
+/// A request whose active interceptor has reported, and completed its turn or not; these field managers own its entry.
+fn written_by(managers: &[&str], begun: bool, completed: bool) -> Arc<EvictionRequest> {
+    let now = Timestamp::now() + SignedDuration::from_secs(1);
+    let mut request = (*request(SAVER, begun.then_some(now))).clone();
+    request.status.interceptors[0].completion_time = completed.then_some(now);
+    let fields = json!({"f:status": {"f:interceptors": {(format!("k:{{\"name\":\"{SAVER}\"}}")): {}}}});
+    let entry = |manager: &&str| {
+        serde_json::from_value(json!({"manager": manager, "operation": "Update", "fieldsV1": fields}))
+            .unwrap()
+    };
+    request.metadata.managed_fields = managers.iter().map(entry).collect();
+    Arc::new(request)
+}
+
+fn skips(old: Option<Arc<EvictionRequest>>, new: Arc<EvictionRequest>) -> Vec<(&'static str, String)> {
+    let context = context();
+    publish_skip(&context, &ObjectChange::between(old, Some(new)));
+    context.recorder.take_all()
+}
+
+/// A turn that somebody ended by hand looked like one that its interceptor had declined.
+#[tokio::test]
+async fn a_turn_that_others_end_gets_one_event_on_request_and_pod_that_names_their_field_manager() {
+    let before = written_by(&[], false, false);
+    let skipped = written_by(&["kubectl-patch"], false, true);
+    let told = skips(Some(before), skipped.clone());
+    let words = "Eviction of pod web-0 on node n1: the turn of saver.example.com was ended by others, with the field \
+                 manager \"kubectl-patch\". The audit log of drydock-apiserver names the user";
+    assert_eq!(told, [("InterceptorSkipped", words.to_owned()), ("InterceptorSkipped", words.to_owned())]);
+    assert_eq!(skips(Some(skipped.clone()), skipped.clone()), [], "it is told once");
+    assert_eq!(skips(None, skipped).len(), 2, "it happened after the term before");
+    let begun = written_by(&["its-own"], true, false);
+    assert_eq!(skips(Some(begun), written_by(&["kubectl-patch"], true, true)).len(), 2, "it had begun");
+}
+
+#[tokio::test]
+async fn an_interceptor_that_ends_its_own_turn_is_not_skipped() {
+    let untouched = || written_by(&[], false, false);
+    assert_eq!(skips(Some(untouched()), written_by(&[SAVER], false, true)), [], "it declines");
+    let both = written_by(&[SAVER, "other"], true, true);
+    assert_eq!(skips(Some(written_by(&[SAVER], true, false)), both), [], "it is done");
+    let own_name = written_by(&["its-own"], true, false);
+    assert_eq!(skips(Some(own_name), written_by(&["its-own"], true, true)), [], "under another name");
+    assert_eq!(skips(None, written_by(&["its-own"], true, true)), [], "who began is not known");
+}
+
 /// The log line named the eviction by UIDs, which mean nothing to an admin.
 #[tokio::test]
 async fn what_is_passed_over_is_logged_by_pod_node_and_maintenance() {

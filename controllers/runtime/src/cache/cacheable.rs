@@ -172,7 +172,8 @@ impl Cacheable for EvictionRequest {
     fn resource_version(&self) -> &str {
         &self.metadata.resource_version
     }
-    /// Of the managed fields, which are most of a request, the owners of labels, finalizers and target are left.
+    /// Of the managed fields, which are most of a request, the owners of labels, finalizers and target are left, and
+    /// those who have written an interceptor's entry.
     fn trim(&mut self) {
         let managed = std::mem::take(&mut self.metadata.managed_fields);
         self.metadata.managed_fields = managed.into_iter().filter_map(trimmed).collect();
@@ -188,16 +189,22 @@ impl Cacheable for EvictionRequest {
     }
 }
 
-/// The fields whose owners are read: blockers name those of finalizers and of the target, and labels are synchronized by
-/// theirs.
-const OWNED: [[&str; 2]; 3] =
-    [["f:metadata", "f:labels"], ["f:metadata", "f:finalizers"], ["f:spec", "f:target"]];
+/// The fields whose owners are read: blockers name those of finalizers and of the target, labels are synchronized by
+/// theirs, and an event names who has ended an interceptor's turn.
+const OWNED: [[&str; 2]; 4] = [
+    ["f:metadata", "f:labels"],
+    ["f:metadata", "f:finalizers"],
+    ["f:spec", "f:target"],
+    ["f:status", "f:interceptors"],
+];
 
 /// Returns an entry of the managed fields with what it owns of these fields; none if that is nothing.
 fn trimmed(entry: ManagedFieldsEntry) -> Option<ManagedFieldsEntry> {
     let mut all = entry.fields_v1?.to_value();
     let mut fields = Map::new();
-    for [part, field] in OWNED {
+    // Who chose the interceptors made their entries, and is none of them.
+    let is_assigner = all["f:status"]["f:targetInterceptors"].is_object();
+    for [part, field] in OWNED.into_iter().filter(|[part, _]| !is_assigner || *part != "f:status") {
         if let Some(owned) = all.get_mut(part).and_then(|part| part.get_mut(field)).map(Value::take) {
             // Of the target it is enough that it is owned.
             let owned = if field == "f:target" { json!({}) } else { owned };
@@ -265,7 +272,12 @@ mod tests {
                     entry("drydock-label-sync", "Update", labels("f:tier")),
                     entry("kubectl", "Update", labels("f:own")),
                     entry("kubectl-edit", "Update", finalizers),
+                    entry("saver.example.com", "Apply", json!({"f:status": {"f:interceptors": {"k:{\"name\":\"a.b\"}": {}}}})),
                     entry("drydock", "Update", json!({"f:status": {"f:conditions": {".": {}}}})),
+                    entry("assigner", "Update", json!({"f:status": {
+                        "f:interceptors": {"k:{\"name\":\"a.b\"}": {}},
+                        "f:targetInterceptors": {"k:{\"name\":\"a.b\"}": {}},
+                    }})),
                 ],
             },
         }))
@@ -273,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trimmed_request_says_the_same_of_labels_finalizers_and_target_and_nothing_else() {
+    fn a_trimmed_request_says_the_same_of_labels_finalizers_target_and_reports_and_nothing_else() {
         let (whole, mut trimmed) = (request(), request());
         trimmed.trim();
         let pod = BTreeMap::from([("app".to_owned(), "new".to_owned())]);
@@ -285,7 +297,8 @@ mod tests {
         let fields = |request: &EvictionRequest, entry: usize| {
             request.metadata.managed_fields[entry].fields_v1.as_ref().unwrap().to_value()
         };
-        assert_eq!(trimmed.metadata.managed_fields.len(), 4);
+        assert_eq!(trimmed.metadata.managed_fields.len(), 5);
+        assert_eq!(fields(&trimmed, 4), fields(&whole, 4), "reports");
         assert_eq!(fields(&trimmed, 3), fields(&whole, 3), "finalizers");
         assert_eq!(trimmed.metadata.managed_fields[3].manager, "kubectl-edit");
         assert!(fields(&trimmed, 0)["f:spec"]["f:target"].is_object());

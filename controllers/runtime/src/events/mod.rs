@@ -210,6 +210,8 @@ pub mod reasons {
     pub const INTERCEPTOR_STARTED: &str = "InterceptorStarted";
     /// An interceptor was silent for too long, and is passed over.
     pub const INTERCEPTOR_TIMED_OUT: &str = "InterceptorTimedOut";
+    /// Others have ended the turn of an interceptor.
+    pub const INTERCEPTOR_SKIPPED: &str = "InterceptorSkipped";
     /// An annotation or a field of the pod that should register an interceptor is wrong.
     pub const INVALID_INTERCEPTOR: &str = "InvalidInterceptor";
 }

@@ -40,6 +40,15 @@ async fn the_command_of_its_blocker_lets_the_drain_go_on() -> Result<()> {
     let said = skipper.script(&host.dir, command).await?;
     ensure!(said.code == 0, "{command}: {said:?}");
     drained(&namespace.client, "unserved", "True").await?;
+    let about = "--field-selector=reason=InterceptorSkipped,involvedObject.kind=Pod,involvedObject.name=held";
+    let words = format!(
+        "the turn of {ABSENT_INTERCEPTOR} was ended by others, with the field manager \"kubectl-patch\""
+    );
+    let late = || "no event names who ended the turn".to_owned();
+    retry(LIMIT, late, async || {
+        Ok(namespace.kubectl.ok(&["get", "events", about, "-o", "wide"]).await?.contains(&words))
+    })
+    .await?;
     namespace.kubectl.ok(&["delete", "nodemaintenance/unserved"]).await.map(drop)
 }
 
