@@ -27,4 +27,5 @@ mod programs;
 mod quota;
 mod refusals;
 mod status_stream;
+mod stories;
 mod strangers;

@@ -1,0 +1,218 @@
+//! User stories of KEP-4563 whose interceptor the test plays: a single replica that migrates, an interceptor that is at
+//! work for long, the interceptors of a pod, and a node that is deleted in the middle.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use drydock_testkit::cluster::create_nodes;
+use drydock_testkit::drydock::{Drydock, Options};
+use drydock_testkit::host::TestHost;
+use drydock_testkit::kinds::{eviction_request, eviction_requests, named_node_maintenance};
+use drydock_testkit::kubectl::Kubectl;
+use drydock_testkit::wait::{retry, schema_served, until};
+use jiff::{Timestamp, Unit};
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::{Error, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::shared::{ABSENT_INTERCEPTOR, LIMIT, Namespace, shared};
+
+/// More than a minute lies between two heartbeats, and less than this.
+const DEADLINE: &str = "75s";
+/// So many heartbeats, the first included, take longer than two deadlines.
+const HEARTBEATS: usize = 4;
+const KEY: &str = "interceptor.evictionrequest.coordination.k8s.io/priority_";
+
+/// Story 2: its budget allows no eviction, so that it goes only because its interceptor brings up another one first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_single_replica_leaves_once_its_interceptor_has_brought_up_another() -> Result<()> {
+    let shared = shared().await?;
+    let namespace = shared.namespace("single-replica").await?;
+    let nodes = [shared.node("single-one").await?, shared.node("single-two").await?];
+    let kubectl = &namespace.kubectl;
+    kubectl.apply(&budget()).await?;
+    kubectl.apply(&single_replica(&nodes)).await?;
+    kubectl.ok(&["rollout", "status", "deployment/single", "--timeout=60s"]).await?;
+    let pods: Api<Pod> = Api::namespaced(namespace.client.clone(), &namespace.name);
+    let old = pods.list(&ListParams::default()).await?.items.pop().context("no pod")?;
+    let node = old.spec.as_ref().and_then(|spec| spec.node_name.clone()).context("no node")?;
+    let uid = old.uid().context("no uid")?;
+    kubectl.apply(&named_node_maintenance("single", "Drain", &[&node])).await?;
+    has_its_turn(&namespace, &uid).await?;
+    let requests = eviction_requests(&namespace.client, &namespace.name);
+    let began = now()?;
+    report(&requests, &uid, json!({"startTime": began, "heartbeatTime": began, "message": "one more"}))
+        .await?;
+    kubectl.ok(&["scale", "deployment/single", "--replicas=2"]).await?;
+    kubectl.ok(&["rollout", "status", "deployment/single", "--timeout=60s"]).await?;
+    let stays = pods.get(&old.name_any()).await?;
+    ensure!(stays.metadata.deletion_timestamp.is_none(), "it did not wait for the other one");
+
+    let entry =
+        json!({"startTime": began, "heartbeatTime": began, "completionTime": now()?, "message": "done"});
+    report(&requests, &uid, entry).await?;
+    until(pods.clone(), &old.name_any(), LIMIT, "gone", |pod: Option<&Pod>| pod.is_none()).await?;
+    kubectl.ok(&["scale", "deployment/single", "--replicas=1"]).await?;
+    let drained = ["wait", "nodemaintenance/single", "--for=condition=Drained", "--timeout=60s"];
+    kubectl.ok(&drained).await?;
+    let left = pods.list(&ListParams::default()).await?.items;
+    let moved = left.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    let elsewhere = moved.filter_map(|pod| pod.spec.as_ref()?.node_name.clone()).all(|at| at != node);
+    ensure!(elsewhere && !left.is_empty(), "{left:?}");
+    kubectl.ok(&["delete", "nodemaintenance/single"]).await.map(drop)
+}
+
+/// A turn has no end of its own: an interceptor that is at work for longer than several deadlines keeps it as long as it
+/// reports, and the pod is not evicted.
+#[tokio::test(flavor = "multi_thread")]
+async fn heartbeats_keep_the_turn_through_several_deadlines() -> Result<()> {
+    let options = Options { heartbeat_deadline: Some(DEADLINE.into()), ..Options::default() };
+    let drydock = Drydock::start(TestHost::start().await?, options).await?;
+    let client = drydock.host.client().await?;
+    schema_served(&client, drydock_api::API_VERSION, LIMIT).await?;
+    let node = create_nodes(&client, "long", 1).await?.remove(0);
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
+    until(accounts, "default", LIMIT, "there", |a: Option<&ServiceAccount>| a.is_some()).await?;
+    let kubectl = Kubectl::new(&drydock.host);
+    let namespace = Namespace { name: "default".into(), client, kubectl };
+    let uid = namespace.held_pod("long", &node).await?;
+    namespace.kubectl.apply(&eviction_request("long", &uid, "test.example.com")).await?;
+    has_its_turn(&namespace, &uid).await?;
+    let requests = eviction_requests(&namespace.client, &namespace.name);
+    let began = now()?;
+    let mut last = began;
+    for heartbeat in 0..HEARTBEATS {
+        // The API server takes it a minute after the one before.
+        let late = || format!("heartbeat {heartbeat} was not taken");
+        retry(Duration::from_secs(120), late, async || {
+            last = now()?;
+            let entry = json!({"startTime": began, "heartbeatTime": last, "message": "working"});
+            match report(&requests, &uid, entry).await {
+                Err(error) if is_invalid(&error) => Ok(false),
+                other => other.map(|_| true),
+            }
+        })
+        .await?;
+        let status = requests.get(&uid).await?.data["status"].take();
+        ensure!(status["activeInterceptors"] == json!([ABSENT_INTERCEPTOR]), "{status}");
+        ensure!(status["processedInterceptors"].is_null(), "{status}");
+    }
+    let pod = namespace.kubectl.object("pod", "long").await?;
+    ensure!(pod["metadata"]["deletionTimestamp"].is_null(), "it was evicted in the interceptor's turn");
+    let entry =
+        json!({"startTime": began, "heartbeatTime": last, "completionTime": now()?, "message": "done"});
+    report(&requests, &uid, entry).await?;
+    namespace.kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Evicted", "--timeout=60s"]).await.map(drop)
+}
+
+/// Story 1: be able to identify all the registered interceptors.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_interceptors_of_a_pod_are_listed_in_their_order() -> Result<()> {
+    let shared = shared().await?;
+    let namespace = shared.namespace("all-interceptors").await?;
+    let node = shared.node("all-interceptors").await?;
+    let annotations = json!({
+        format!("{KEY}save.example.com"): "20/controller", format!("{KEY}{ABSENT_INTERCEPTOR}"): "30/interceptor",
+        format!("{KEY}tidy.example.com"): "10/interceptor",
+    });
+    let uid = namespace.pod("three", &node, annotations).await?;
+    namespace.kubectl.apply(&eviction_request("three", &uid, "descheduler.example.com")).await?;
+    has_its_turn(&namespace, &uid).await?;
+    let described = namespace.kubectl.ok(&["describe", "evreq", &uid]).await?;
+    let order = [ABSENT_INTERCEPTOR, "save.example.com", "tidy.example.com", "imperative-eviction.k8s.io"];
+    let status = &namespace.kubectl.object("evreq", &uid).await?["status"];
+    for list in ["targetInterceptors", "interceptors"] {
+        let names: Vec<&str> = status[list]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry["name"].as_str())
+            .collect();
+        ensure!(names == order, "{list}: {names:?}");
+    }
+    for name in order {
+        ensure!(described.contains(name), "{name} is not in {described}");
+    }
+    Ok(())
+}
+
+/// Nothing drains the node any more, and the host removes the pods of a node that is gone: nobody waits for their
+/// interceptors.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_deleted_in_the_middle_ends_the_requests_for_its_pods_and_the_maintenance_ends()
+-> Result<()> {
+    let shared = shared().await?;
+    let namespace = shared.namespace("deleted-node").await?;
+    let node = shared.node("deleted-node").await?;
+    let uid = namespace.held_pod("held", &node).await?;
+    namespace.kubectl.apply(&named_node_maintenance("deleted-node", "Drain", &[&node])).await?;
+    has_its_turn(&namespace, &uid).await?;
+    namespace.kubectl.ok(&["delete", "node", &node]).await?;
+    namespace.kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Canceled", "--timeout=60s"]).await?;
+    let status = &namespace.kubectl.object("evreq", &uid).await?["status"];
+    ensure!(status["activeInterceptors"].is_null(), "{status}");
+    ensure!(status["interceptors"][0]["completionTime"].is_null(), "{status}");
+    namespace.kubectl.ok(&["wait", "pod/held", "--for=delete", "--timeout=180s"]).await?;
+    let complete = r#"{"spec":{"stage":"Complete"}}"#;
+    let finish = ["patch", "nodemaintenance", "deleted-node", "--type=merge", "--patch", complete];
+    namespace.kubectl.ok(&finish).await?;
+    namespace.kubectl.ok(&["delete", "nodemaintenance/deleted-node", "--timeout=60s"]).await.map(drop)
+}
+
+fn single_replica(nodes: &[String]) -> Value {
+    let labels = json!({"app": "single"});
+    let near = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": nodes});
+    let terms = json!({"nodeSelectorTerms": [{"matchExpressions": [near]}]});
+    let annotations = json!({format!("{KEY}{ABSENT_INTERCEPTOR}"): "10/controller"});
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "single"},
+        "spec": {
+            "replicas": 1, "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels, "annotations": annotations},
+                "spec": {
+                    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+                    "containers": [{"name": "c", "image": "none"}],
+                },
+            },
+        },
+    })
+}
+
+fn budget() -> Value {
+    json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "single"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "single"}}},
+    })
+}
+
+/// Waits for the turn of the interceptor that the test plays.
+async fn has_its_turn(namespace: &Namespace, uid: &str) -> Result<()> {
+    let requests = eviction_requests(&namespace.client, &namespace.name);
+    let is_active = |object: Option<&DynamicObject>| {
+        object.is_some_and(|object| object.data["status"]["activeInterceptors"][0] == ABSENT_INTERCEPTOR)
+    };
+    until(requests, uid, LIMIT, "the interceptor's turn", is_active).await.map(drop)
+}
+
+/// Reports as the interceptor.
+async fn report(requests: &Api<DynamicObject>, uid: &str, mut entry: Value) -> Result<()> {
+    entry["name"] = ABSENT_INTERCEPTOR.into();
+    let status = json!({
+        "apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest", "metadata": {"name": uid},
+        "status": {"interceptors": [entry]},
+    });
+    let params = PatchParams::apply(ABSENT_INTERCEPTOR).force();
+    requests.patch_status(uid, &params, &Patch::Apply(&status)).await?;
+    Ok(())
+}
+
+fn is_invalid(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(Error::Api(status)) if status.code == 422)
+}
+
+fn now() -> Result<Timestamp> {
+    Ok(Timestamp::now()
+        .round(jiff::TimestampRound::new().smallest(Unit::Second).mode(jiff::RoundMode::Floor))?)
+}
