@@ -14,6 +14,9 @@ use drydock_machinery::text::{ELLIPSIS, one_line};
 /// first. Every client that may write the request may write it. It is for people; only the maintenance controller's own
 /// requests are admitted by it, while one of the maintenances drains.
 pub const MAINTENANCES_ANNOTATION: &str = "nodemaintenance.k8s.io/maintenances";
+/// Annotation of a request: the node for which the maintenance controller asked. Its own requests are admitted by it
+/// while one of the maintenances shows the node in its status.
+pub const NODE_ANNOTATION: &str = "nodemaintenance.k8s.io/node";
 /// Maximum number of maintenances that the annotation names.
 pub const MAX_MAINTENANCES: usize = 3;
 /// Maximum number of bytes of the annotation's value.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
+use drydock_api::eviction_request::maintenances::{MAINTENANCES_ANNOTATION, NODE_ANNOTATION};
 use drydock_api::eviction_request::{EvictionRequest, LocalPodReference, Requester, pod_labels};
 use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodType};
 use drydock_api::time::format_seconds;
@@ -68,11 +68,16 @@ impl ActionWriter {
         match change {
             RequestChange::Ask { pod, request, maintenances, asked_again } => {
                 let mut part = part(namespace, uid, pod, request.as_deref());
-                part.metadata.labels = self.pod_labels(namespace, uid, pod);
+                let target = self.context.caches.pods.find(namespace, pod).filter(|pod| pod.uid == uid);
+                // A request has the labels from the beginning: nothing is left to synchronize for a pod whose labels
+                // do not change.
+                let labels = target.as_ref().map(|pod| pod_labels::copied(&pod.labels).into_owned());
+                part.metadata.labels = labels.unwrap_or_default();
+                let node = target.map(|pod| (NODE_ANNOTATION.to_owned(), pod.node_name.clone()));
                 part.spec.requesters = vec![Requester { name: REQUESTER.to_owned() }];
                 let annotation = (MAINTENANCES_ANNOTATION.to_owned(), maintenances.to_string());
                 let asked_again = asked_again.map(|a| (ASKED_AGAIN_ANNOTATION.to_owned(), a.value()));
-                part.metadata.annotations.extend([annotation].into_iter().chain(asked_again));
+                part.metadata.annotations.extend([annotation].into_iter().chain(node).chain(asked_again));
                 Ok(at(&self.apply_request(part).await?))
             }
             RequestChange::Withdraw { pod, request } => self.withdraw(namespace, uid, pod, request).await,
@@ -81,13 +86,6 @@ impl ActionWriter {
             }
             RequestChange::Replace { request } => self.delete_request(namespace, uid, request, None).await,
         }
-    }
-
-    /// The labels of a pod, which a request has from the beginning: nothing is left to synchronize for a pod whose
-    /// labels do not change.
-    fn pod_labels(&self, namespace: &str, uid: &str, pod: &str) -> BTreeMap<String, String> {
-        let pod = self.context.caches.pods.find(namespace, pod).filter(|pod| pod.uid == uid);
-        pod.map(|pod| pod_labels::copied(&pod.labels).into_owned()).unwrap_or_default()
     }
 
     async fn cordon(
