@@ -2,6 +2,7 @@
 //! it that says who may do what. A module uses those below it alone; `conformance/architecture` keeps that.
 //!
 //! ```text
+//!   metrics_port        the port of a program that answers probes and scrapers alone
 //!   serve               the port: connections, TLS handshakes, HTTP/1.1 and HTTP/2, orderly shutdown
 //!   health              /livez, /readyz and /healthz
 //!   auth                authn, authz, and the reviews by which the host decides
@@ -13,6 +14,7 @@
 //!   request             what a request says of itself: info, user, query
 //! ```
 
+pub mod metrics_port;
 pub mod serve;
 
 pub mod auth;

@@ -6,7 +6,6 @@ mod controllers;
 mod direct;
 mod flags;
 mod run;
-mod serve;
 
 use std::process::ExitCode;
 

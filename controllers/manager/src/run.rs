@@ -7,32 +7,29 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use drydock_runtime::cache::Select;
 use drydock_runtime::clock::Clock;
-use drydock_runtime::context;
 use drydock_runtime::events::EventRecorder;
-use drydock_runtime::lease::{Elector, LeadershipEnd, LeaseConfig, LeaseHandle};
+use drydock_runtime::lease::{LeadershipEnd, LeaseConfig, LeaseHandle};
 use drydock_runtime::metrics::{Metrics, router};
 use drydock_runtime::skew::Skew;
 use drydock_runtime::{ControllerContext, HostCaches};
+use drydock_runtime::{context, leading};
 use drydock_serving::auth::delegated::DelegatedAuth;
 use drydock_serving::health::Health;
 use drydock_serving::host;
+use drydock_serving::metrics_port::{self, ServedPaths};
 use kube::Client;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{info, warn};
+use tracing::info;
 
+use crate::controllers;
 use crate::direct::DirectRoute;
 use crate::flags::Flags;
-use crate::serve::ServedPaths;
-use crate::{controllers, serve};
 
 /// Reported as the source of events.
 const COMPONENT: &str = "drydock-controller-manager";
 /// How long the controllers wait for the APIService of our kinds. Until it is known their requests go through the host.
 const WAY_KNOWN_WITHIN: Duration = Duration::from_secs(10);
-/// How long work under way may take to finish at shutdown.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(25);
 
 /// Runs until SIGTERM or SIGINT. Fails if the manager cannot start, or if it loses the lease.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
@@ -46,12 +43,12 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let way = connections.go_straight(&flags, &metrics)?;
     let client = context::with_term(connections.writes, lease.clone());
     let port = match flags.address() {
-        Some(address) => Some(serve::bind(address, &flags.serving()).await?),
+        Some(address) => Some(metrics_port::bind(address, &flags.serving()).await?),
         None => None,
     };
 
     let shutdown = CancellationToken::new();
-    stop_on_signal(shutdown.clone())?;
+    leading::stop_on_signal(shutdown.clone())?;
     let context = build(client, connections.evictions, lease, metrics, &shutdown);
     if let Some(port) = port {
         let paths = ServedPaths {
@@ -60,7 +57,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
             metrics: router(context.metrics.clone()),
         };
         // Probes are answered until the process ends.
-        tokio::spawn(serve::serve(port, paths, CancellationToken::new()));
+        tokio::spawn(metrics_port::serve(port, paths, CancellationToken::new()));
     }
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-controller-manager starts");
     if !context::wait_for_server(&context.client, &shutdown).await
@@ -70,10 +67,14 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     }
     // A standby keeps its caches current too.
     context.caches.start(&connections.watches, Select::ALL, &context.tasks, &shutdown);
-    if flags.leader_elect {
-        elected(&context, &connections.lease, &flags).await
-    } else {
-        work(&context, &flags, None).await
+    let start = || controllers::start(&context, &flags);
+    match leading::lead(&context, candidacy(&connections.lease, &flags), start).await {
+        LeadershipEnd::Stopped => {
+            info!("stopped");
+            Ok(())
+        }
+        // The process ends at once, because another one may act by now.
+        LeadershipEnd::Lost => bail!("the lease was lost"),
     }
 }
 
@@ -157,7 +158,8 @@ fn health(caches: &HostCaches) -> Health {
     Health::default().live("ping", Arc::new(|| Ok(()))).ready("caches", Arc::new(ready))
 }
 
-async fn elected(context: &ControllerContext, client: &Client, flags: &Flags) -> anyhow::Result<()> {
+/// The lease to hold, unless the flags say that the manager acts without one.
+fn candidacy<'a>(client: &'a Client, flags: &Flags) -> Option<(&'a Client, LeaseConfig)> {
     let config = LeaseConfig {
         duration: flags.leader_elect_lease_duration,
         renew_deadline: flags.leader_elect_renew_deadline,
@@ -165,72 +167,10 @@ async fn elected(context: &ControllerContext, client: &Client, flags: &Flags) ->
         ..LeaseConfig::new(
             &flags.leader_elect_resource_namespace,
             &flags.leader_elect_resource_name,
-            &identity(),
+            &leading::identity(),
         )
     };
-    let mut elector = Elector::new(client, config, context.lease.clone());
-    if !elector.acquire(&context.shutdown).await {
-        return Ok(());
-    }
-    work(context, flags, Some(elector)).await
-}
-
-/// Runs the controllers. The lease is kept until they have stopped, and then given back.
-async fn work(context: &ControllerContext, flags: &Flags, elector: Option<Elector>) -> anyhow::Result<()> {
-    let started = controllers::start(context, flags);
-    info!(controllers = started.join(", "), "running");
-    let give_back = CancellationToken::new();
-    let hold = hold(elector, give_back.clone());
-    let stopped = async {
-        context.shutdown.cancelled().await;
-        info!("stopping");
-        context.tasks.close();
-        if tokio::time::timeout(SHUTDOWN_GRACE, context.tasks.wait()).await.is_err() {
-            warn!("some work did not finish in time");
-        }
-        give_back.cancel();
-        std::future::pending().await
-    };
-    tokio::select! {
-        end = hold => match end {
-            LeadershipEnd::Stopped => {
-                info!("stopped");
-                Ok(())
-            }
-            // The process ends at once, because another one may act by now.
-            LeadershipEnd::Lost => bail!("the lease was lost"),
-        },
-        () = stopped => Ok(()),
-    }
-}
-
-async fn hold(elector: Option<Elector>, give_back: CancellationToken) -> LeadershipEnd {
-    match elector {
-        Some(mut elector) => elector.hold(&give_back).await,
-        None => {
-            give_back.cancelled().await;
-            LeadershipEnd::Stopped
-        }
-    }
-}
-
-fn stop_on_signal(shutdown: CancellationToken) -> std::io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        shutdown.cancel();
-    });
-    Ok(())
-}
-
-/// Unique per process: the host's name and a random part, as kube-controller-manager makes it.
-fn identity() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}_{}", host.trim(), uuid::Uuid::new_v4())
+    flags.leader_elect.then_some((client, config))
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ pub mod events;
 #[cfg(any(test, feature = "test-util"))]
 pub mod exploration;
 pub mod guide;
+pub mod leading;
 pub mod lease;
 pub mod metrics;
 mod node_write_refusals;

@@ -1,18 +1,18 @@
-//! The secure port: HTTPS for probes and scrapers.
+//! The secure port of a program that serves no API: HTTPS for probes and scrapers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::auth::authn::{Peer, Proof};
+use crate::auth::delegated::DelegatedAuth;
+use crate::health::Health;
+use crate::request::query::Query;
+use crate::serve::{self, Bounds, RequestHandler};
+use crate::tls::{CertificateSource, server_config};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response};
-use drydock_serving::auth::authn::{Peer, Proof};
-use drydock_serving::auth::delegated::DelegatedAuth;
-use drydock_serving::health::Health;
-use drydock_serving::request::query::Query;
-use drydock_serving::serve::{self, Bounds, RequestHandler};
-use drydock_serving::tls::{CertificateSource, server_config};
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

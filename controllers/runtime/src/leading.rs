@@ -1,0 +1,89 @@
+//! The life of a program that acts only while it leads: it waits for its Lease, starts its controllers, and stops them
+//! in order on a signal, before it gives the Lease back.
+
+use std::time::Duration;
+
+use kube::Client;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::context::ControllerContext;
+use crate::lease::{Elector, LeadershipEnd, LeaseConfig};
+
+/// How long work under way may take to finish at shutdown.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(25);
+
+/// Waits for the lease, if there is one, and then calls `start`, which starts the controllers as tasks of the context and
+/// returns their names. Returns when they have stopped, or as soon as the lease is lost: then the process must end at
+/// once, because another one may act by now.
+pub async fn lead(
+    context: &ControllerContext,
+    lease: Option<(&Client, LeaseConfig)>,
+    start: impl FnOnce() -> Vec<&'static str>,
+) -> LeadershipEnd {
+    let mut elector = None;
+    if let Some((client, config)) = lease {
+        let mut candidate = Elector::new(client, config, context.lease.clone());
+        if !candidate.acquire(&context.shutdown).await {
+            return LeadershipEnd::Stopped;
+        }
+        elector = Some(candidate);
+    }
+    work(context, elector, start).await
+}
+
+/// The lease is kept until the controllers have stopped.
+async fn work(
+    context: &ControllerContext,
+    elector: Option<Elector>,
+    start: impl FnOnce() -> Vec<&'static str>,
+) -> LeadershipEnd {
+    info!(controllers = start().join(", "), "running");
+    let give_back = CancellationToken::new();
+    let hold = hold(elector, give_back.clone());
+    let stopped = async {
+        context.shutdown.cancelled().await;
+        info!("stopping");
+        context.tasks.close();
+        if tokio::time::timeout(SHUTDOWN_GRACE, context.tasks.wait()).await.is_err() {
+            warn!("some work did not finish in time");
+        }
+        give_back.cancel();
+        std::future::pending().await
+    };
+    tokio::select! {
+        end = hold => end,
+        () = stopped => LeadershipEnd::Stopped,
+    }
+}
+
+async fn hold(elector: Option<Elector>, give_back: CancellationToken) -> LeadershipEnd {
+    match elector {
+        Some(mut elector) => elector.hold(&give_back).await,
+        None => {
+            give_back.cancelled().await;
+            LeadershipEnd::Stopped
+        }
+    }
+}
+
+/// Cancels `shutdown` at SIGTERM or SIGINT.
+pub fn stop_on_signal(shutdown: CancellationToken) -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        shutdown.cancel();
+    });
+    Ok(())
+}
+
+/// Who a process is as a candidate: the host's name and a random part, as kube-controller-manager makes it.
+pub fn identity() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}_{}", host.trim(), uuid::Uuid::new_v4())
+}
