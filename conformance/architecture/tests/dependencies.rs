@@ -46,6 +46,16 @@ const TABLE: &[(&str, &[&str])] = &[
         &["drydock-logging", "drydock-api", "drydock-runtime", "drydock-interceptor-runtime"],
     ),
     (
+        "drydock-surge",
+        &[
+            "drydock-api",
+            "drydock-runtime",
+            "drydock-interceptor-runtime",
+            "drydock-serving",
+            "drydock-command",
+        ],
+    ),
+    (
         "drydock-maintenance",
         &["drydock-logging", "drydock-machinery", "drydock-api", "drydock-runtime", "drydock-plan"],
     ),

@@ -2,12 +2,13 @@
 
 use drydock_architecture::{none, repository, source};
 
-const README_FILES: [&str; 6] = [
+const README_FILES: [&str; 7] = [
     "README.md",
     "apiserver/README.md",
     "apiserver/api/kep-4563.md",
     "controllers/README.md",
     "controllers/interceptor-runtime/README.md",
+    "controllers/surge/README.md",
     "deploy/README.md",
 ];
 /// Folders at the top, by which a path is known.

@@ -13,6 +13,9 @@ pub const IMPERATIVE_EVICTION: &str = "imperative-eviction.k8s.io";
 pub const DAEMON_SET: &str = "daemonset.apps.k8s.io";
 /// Moves the manifests of static pods aside once the drain targets of the node cover them.
 pub const KUBELET: &str = "kubelet.k8s.io";
+/// Gives a Deployment one replica more before its pod is evicted. Under k8s.io, so that the right to report as this
+/// interceptor is one on the whole cluster, which no owner of a namespace has.
+pub const SURGE: &str = "surge.coordination.k8s.io";
 /// Maximum number of interceptors that a pod may name.
 pub const MAX_POD_INTERCEPTORS: usize = 15;
 /// Maximum number of interceptors of a request: those of the pod, one of [`DAEMON_SET`] and [`KUBELET`], and
@@ -35,6 +38,7 @@ pub const BUILT_IN: &[&str] = &[
     "replicaset.apps.k8s.io",
     "replicationcontroller.k8s.io",
     "statefulset.apps.k8s.io",
+    SURGE,
 ];
 
 /// The names under k8s.io that interceptors may have. All names outside k8s.io are allowed.

@@ -29,3 +29,4 @@ mod refusals;
 mod status_stream;
 mod stories;
 mod strangers;
+mod surge;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use drydock_api::metav1::LabelSelector;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::Deserialize;
 
 use super::cacheable::Cacheable;
@@ -29,6 +30,10 @@ pub struct PodDisruptionBudget {
     pub selector: Option<LabelSelector>,
     /// `spec.unhealthyPodEvictionPolicy`
     pub unhealthy_policy: UnhealthyPolicy,
+    /// `spec.minAvailable`
+    pub min_available: Option<IntOrString>,
+    /// `spec.maxUnavailable`
+    pub max_unavailable: Option<IntOrString>,
     /// `status.observedGeneration`
     pub observed_generation: i64,
     /// `status.disruptionsAllowed`
@@ -126,6 +131,8 @@ struct WireBudgetMeta {
 struct WireBudgetSpec {
     selector: Option<LabelSelector>,
     unhealthy_pod_eviction_policy: Option<UnhealthyPolicy>,
+    min_available: Option<IntOrString>,
+    max_unavailable: Option<IntOrString>,
 }
 
 #[derive(Default, Deserialize)]
@@ -149,6 +156,8 @@ impl From<WireBudget> for PodDisruptionBudget {
             generation: wire.metadata.generation,
             selector: wire.spec.selector,
             unhealthy_policy: wire.spec.unhealthy_pod_eviction_policy.unwrap_or_default(),
+            min_available: wire.spec.min_available,
+            max_unavailable: wire.spec.max_unavailable,
             observed_generation: wire.status.observed_generation,
             disruptions_allowed: wire.status.disruptions_allowed,
             current_healthy: wire.status.current_healthy,

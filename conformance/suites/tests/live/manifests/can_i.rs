@@ -45,8 +45,10 @@ const WRITES: &str = "evictionrequests: get list watch create update patch delet
 async fn each_role_gives_what_its_table_says() -> Result<()> {
     let host = TestHost::shared().await?;
     grant(&host)?;
-    let users = repository().join("deploy/base/rbac-users.yaml");
-    host.kubectl(&["apply", "--server-side", "-f", &users.to_string_lossy()])?;
+    for file in ["base/rbac-users.yaml", "components/surge/rbac.yaml"] {
+        let file = repository().join("deploy").join(file);
+        host.kubectl(&["apply", "--server-side", "-f", &file.to_string_lossy()])?;
+    }
     host.kubectl(&["create", "namespace", NAMESPACE])?;
     let client = host.client().await?;
     for role in ["view", "edit", "admin", "drydock:interceptor", "drydock:skip-interceptors"] {
@@ -117,6 +119,7 @@ async fn each_role_gives_what_its_table_says() -> Result<()> {
                 "cluster nodes: get list watch delete",
             ],
         ),
+        (of_program("drydock-surge-interceptor"), vec![READS, "evictionrequests/status: patch"]),
         (of_program("drydock-apiserver"), vec!["cluster nodes: list watch"]),
         (
             of_program("drydock-controller-manager"),

@@ -109,7 +109,7 @@ async fn the_components_go_with_every_installation() -> Result<()> {
         let at = format!("{up}{}", deploy.display());
         let kustomization = format!(
             "resources: [{at}/overlays/{overlay}]\ncomponents: [{at}/components/cert-manager, \
-             {at}/components/monitoring, {at}/components/ingress-sources]\n"
+             {at}/components/monitoring, {at}/components/surge, {at}/components/ingress-sources]\n"
         );
         std::fs::write(folder.join("kustomization.yaml"), kustomization)?;
         let made = host.kubectl(&["kustomize", &folder.display().to_string()])?;
@@ -121,7 +121,7 @@ async fn the_components_go_with_every_installation() -> Result<()> {
             assert!(made.contains(&format!("serverName: {program}.drydock-system.svc")), "{made}");
         }
         assert!(!made.contains("insecureSkipVerify"), "{made}");
-        assert_eq!(made.matches("cidr: 192.0.2.0/24").count(), PROGRAMS.len(), "{made}");
+        assert_eq!(made.matches("cidr: 192.0.2.0/24").count(), PROGRAMS.len() + 1, "{made}");
         // deploy/remove finds cluster-scoped objects by this label.
         for object in made.split("\n---\n") {
             assert!(object.contains("\n    app.kubernetes.io/part-of: drydock\n"), "{object}");

@@ -1,0 +1,223 @@
+//! drydock-surge-interceptor with the rights of its service account: a Deployment of one replica whose budget keeps it
+//! is drained without a moment below its budget, wherever the interceptor is killed.
+
+use anyhow::{Context, Result, ensure};
+use drydock_testkit::cluster::create_nodes;
+use drydock_testkit::drydock::program;
+use drydock_testkit::host::repository;
+use drydock_testkit::kinds::{eviction_requests, named_node_maintenance};
+use drydock_testkit::program::{Program, flag};
+use drydock_testkit::wait::until;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::{Api, DynamicObject, ListParams};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::shared::{LIMIT, Namespace, Shared, shared};
+
+const NAME: &str = "surge.coordination.k8s.io";
+const ACCOUNT: &str = "drydock-surge-interceptor";
+const RECORD: &str = "surge.coordination.k8s.io/record";
+const REGISTERED: &str = "interceptor.evictionrequest.coordination.k8s.io/priority_surge.coordination.k8s.io";
+const APP: &str = "only";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_at_its_budget_has_a_second_replica_before_its_pod_goes() -> Result<()> {
+    let site = SurgeSite::new("surge").await?;
+    let interceptor = site.start()?;
+    let (pod, node) = site.registered_pod().await?;
+    site.namespace.kubectl.apply(&named_node_maintenance("surge", "Drain", &[&node])).await?;
+    site.until("surged", |d| replicas(d) == Some(2) && record(d).is_some_and(|r| r.contains(&pod))).await?;
+    site.is_over(&pod).await?;
+    let entry = site.entry(&pod).await?;
+    ensure!(entry["message"] == "one more replica of Deployment only is ready", "{entry}");
+    ensure!(entry["startTime"].is_string() && entry["completionTime"].is_string(), "{entry}");
+    for reason in ["SurgeStarted", "SurgeEnded"] {
+        site.has_event(reason).await?;
+    }
+    ensure!(!interceptor.has_panicked());
+    site.end("surge").await
+}
+
+/// The second replica finds no node, so that the record stands when the interceptor is killed. Another one goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interceptor_that_is_killed_after_its_update_goes_on_with_it() -> Result<()> {
+    let site = SurgeSite::new("surge-killed").await?;
+    let interceptor = site.start()?;
+    let (pod, node) = site.registered_pod().await?;
+    let other = site.other_than(&node)?;
+    site.namespace.kubectl.ok(&["cordon", other]).await?;
+    site.namespace.kubectl.apply(&named_node_maintenance("surge-killed", "Drain", &[&node])).await?;
+    site.until("surged", |d| replicas(d) == Some(2) && record(d).is_some()).await?;
+    interceptor.kill().await?;
+    site.namespace.kubectl.ok(&["uncordon", other]).await?;
+    let _interceptor = site.start()?;
+    site.is_over(&pod).await?;
+    site.end("surge-killed").await
+}
+
+/// While no interceptor ran, the drain was given up: nothing but the record tells of the replica.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_whose_request_is_gone_is_taken_back_from_the_record_alone() -> Result<()> {
+    let site = SurgeSite::new("surge-given-up").await?;
+    let interceptor = site.start()?;
+    let (pod, node) = site.registered_pod().await?;
+    let other = site.other_than(&node)?;
+    site.namespace.kubectl.ok(&["cordon", other]).await?;
+    site.namespace.kubectl.apply(&named_node_maintenance("surge-given-up", "Drain", &[&node])).await?;
+    site.until("surged", |d| replicas(d) == Some(2) && record(d).is_some()).await?;
+    interceptor.kill().await?;
+    site.end("surge-given-up").await?;
+    let requests = eviction_requests(&site.namespace.client, &site.namespace.name);
+    let is_over = |request: Option<&DynamicObject>| {
+        let conditions = request.and_then(|request| request.data["status"]["conditions"].as_array());
+        let is_canceled =
+            |condition: &Value| condition["type"] == "Canceled" && condition["status"] == "True";
+        request.is_none() || conditions.is_some_and(|all| all.iter().any(is_canceled))
+    };
+    until(requests, &pod, LIMIT, "over", is_over).await?;
+    ensure!(replicas(&site.deployment().await?) == Some(2));
+    let _interceptor = site.start()?;
+    site.until("as before", |d| replicas(d) == Some(1) && record(d).is_none()).await?;
+    let pods: Api<Pod> = Api::namespaced(site.namespace.client.clone(), &site.namespace.name);
+    let left = pods.list(&ListParams::default()).await?;
+    ensure!(left.iter().any(|left| left.uid().as_deref() == Some(&pod)), "the pod itself has stayed");
+    Ok(())
+}
+
+/// Two nodes with one pod between them, and the interceptor's account. One test at a time has it: only one process may run
+/// an interceptor.
+struct SurgeSite {
+    shared: &'static Shared,
+    namespace: Namespace,
+    nodes: Vec<String>,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl SurgeSite {
+    async fn new(name: &str) -> Result<SurgeSite> {
+        static ALONE: Mutex<()> = Mutex::const_new(());
+        let shared = shared().await?;
+        let alone = ALONE.lock().await;
+        let role = repository().join("deploy/components/surge/rbac.yaml");
+        shared.drydock.host.kubectl(&["apply", "--server-side", "-f", &role.to_string_lossy()])?;
+        let namespace = shared.namespace(name).await?;
+        let nodes = create_nodes(&namespace.client, name, 2).await?;
+        for object in workload(&nodes) {
+            namespace.kubectl.apply(&object).await?;
+        }
+        let status = ["rollout", "status", "deployment/only", "--timeout=60s"];
+        namespace.kubectl.ok(&status).await?;
+        Ok(SurgeSite { shared, namespace, nodes, _alone: alone })
+    }
+
+    fn start(&self) -> Result<Program> {
+        let host = &self.shared.drydock.host;
+        let user = format!("system:serviceaccount:drydock-system:{ACCOUNT}");
+        let groups = ["system:serviceaccounts", "system:serviceaccounts:drydock-system"];
+        let mut flags = vec![flag("kubeconfig", &host.kubeconfig(&user, &groups)?)];
+        flags.extend(
+            [
+                "--secure-port=0",
+                "--leader-elect-lease-duration=3s",
+                "--leader-elect-renew-deadline=2s",
+                "--leader-elect-retry-period=500ms",
+            ]
+            .map(str::to_owned),
+        );
+        Program::start(&program(ACCOUNT), &host.dir, &flags)
+    }
+
+    /// The pod, once the interceptor has registered on it: its UID and its node.
+    async fn registered_pod(&self) -> Result<(String, String)> {
+        let pods: Api<Pod> = Api::namespaced(self.namespace.client.clone(), &self.namespace.name);
+        let made = pods.list(&ListParams::default()).await?;
+        let name = made.iter().next().context("no pod")?.name_any();
+        let is_registered =
+            |pod: Option<&Pod>| pod.is_some_and(|pod| pod.annotations().contains_key(REGISTERED));
+        let pod = until(pods, &name, LIMIT, "registered", is_registered).await?.context("no pod")?;
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        Ok((pod.uid().context("a pod without UID")?, node.context("a pod without node")?))
+    }
+
+    fn other_than(&self, node: &str) -> Result<&str> {
+        self.nodes.iter().map(String::as_str).find(|other| *other != node).context("no other node")
+    }
+
+    async fn deployment(&self) -> Result<Deployment> {
+        let deployments: Api<Deployment> =
+            Api::namespaced(self.namespace.client.clone(), &self.namespace.name);
+        Ok(deployments.get(APP).await?)
+    }
+
+    async fn until(&self, what: &str, holds: impl Fn(&Deployment) -> bool) -> Result<()> {
+        let deployments = Api::namespaced(self.namespace.client.clone(), &self.namespace.name);
+        let holds = |found: Option<&Deployment>| found.is_some_and(&holds);
+        until(deployments, APP, LIMIT, what, holds).await.map(drop)
+    }
+
+    /// Waits until the pod has gone through the surge, and nothing of it is left.
+    async fn is_over(&self, pod: &str) -> Result<()> {
+        let kubectl = &self.namespace.kubectl;
+        kubectl.ok(&["wait", "evreq", pod, "--for=condition=Evicted", "--timeout=60s"]).await?;
+        let is_over = |d: &Deployment| replicas(d) == Some(1) && record(d).is_none() && ready(d) == Some(1);
+        self.until("as before, with another pod", is_over).await
+    }
+
+    /// What the interceptor reported last of a pod.
+    async fn entry(&self, pod: &str) -> Result<Value> {
+        let request = self.namespace.kubectl.object("evreq", pod).await?;
+        let entries = request["status"]["interceptors"].as_array();
+        let entry = entries.and_then(|entries| entries.iter().find(|entry| entry["name"] == NAME));
+        entry.cloned().with_context(|| format!("no entry: {request}"))
+    }
+
+    async fn has_event(&self, reason: &str) -> Result<()> {
+        let about = format!("--field-selector=involvedObject.kind=Deployment,reason={reason}");
+        let late = || format!("no event {reason}");
+        drydock_testkit::wait::retry(LIMIT, late, async || {
+            Ok(!self.namespace.kubectl.ok(&["get", "events", &about, "--output=name"]).await?.is_empty())
+        })
+        .await
+    }
+
+    async fn end(&self, maintenance: &str) -> Result<()> {
+        let delete = ["delete", "nodemaintenance", maintenance, "--timeout=60s"];
+        self.namespace.kubectl.ok(&delete).await.map(drop)
+    }
+}
+
+fn replicas(deployment: &Deployment) -> Option<i32> {
+    deployment.spec.as_ref()?.replicas
+}
+
+fn ready(deployment: &Deployment) -> Option<i32> {
+    deployment.status.as_ref()?.ready_replicas
+}
+
+fn record(deployment: &Deployment) -> Option<&String> {
+    deployment.annotations().get(RECORD)
+}
+
+/// A Deployment that is opted in, on these nodes, and a budget that keeps its pod.
+fn workload(nodes: &[String]) -> [Value; 2] {
+    let labels = json!({"app": APP});
+    let terms =
+        json!([{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]}]);
+    let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}});
+    let pod = json!({"affinity": affinity, "containers": [{"name": "c", "image": "none"}]});
+    [
+        json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": APP},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}},
+        }),
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": APP, "annotations": {"surge.coordination.k8s.io/enabled": "true"}},
+            "spec": {"replicas": 1, "selector": {"matchLabels": labels},
+                     "template": {"metadata": {"labels": labels}, "spec": pod}},
+        }),
+    ]
+}

@@ -1,0 +1,295 @@
+//! What is done about a Deployment: its replicas and its record, and which turns end. Pure.
+//!
+//! ```text
+//!   turn ──▶ budget allows an eviction ──────────────────────────▶ the turn ends: the pod is evicted
+//!        └─▶ it does not ──▶ cause to decline ─▶ record without the pod ─▶ the turn is declined
+//!                        └─▶ one replica more, recorded ─▶ wait for the budget
+//! ```
+//!
+//! The delta is the number of pods with a live request that the surge is for, worked out anew each time. A pod whose turn has
+//! ended well keeps its replica until it leaves; one whose turn is declined loses it before the turn ends, so that
+//! after a crash in between no replica is left that nobody waits for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use drydock_interceptor_runtime::TurnEnd;
+use drydock_runtime::PodDisruptionBudget;
+use jiff::Timestamp;
+
+use crate::amount::would_allow_with_one_more;
+use crate::decline::{turn_refusal, workload_refusal};
+use crate::deployment::Deployment;
+use crate::record::{FoundRecord, SurgeRecord};
+
+/// A pod of the Deployment that has a live request and has not begun to leave.
+#[derive(Clone, Debug)]
+pub struct SurgeTurn {
+    /// UID of the pod.
+    pub pod: String,
+    /// When our turn began.
+    pub began: Timestamp,
+    /// Whether our turn goes on; else it has ended, and the pod is about to be evicted.
+    pub is_waiting: bool,
+    /// Whether the pod is ready.
+    pub is_ready: bool,
+    /// The budgets that cover the pod.
+    pub budgets: Vec<Arc<PodDisruptionBudget>>,
+}
+
+/// What is to be done: first the write, and only if it succeeds, the rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SurgeDecision {
+    /// The update of the Deployment.
+    pub write: Option<SurgeWrite>,
+    /// The turns that end, by the UID of the pod.
+    pub ends: Vec<(String, TurnEnd)>,
+    /// What the turns that go on wait for, by the UID of the pod.
+    pub waits: Vec<(String, String)>,
+    /// When to decide again if nothing changes before.
+    pub again_at: Option<Timestamp>,
+}
+
+/// An update of a Deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SurgeWrite {
+    /// `spec.replicas`
+    pub replicas: i32,
+    /// The record; none removes it.
+    pub record: Option<SurgeRecord>,
+}
+
+/// Decides about a Deployment from what is known now. `turns` has every live request for one of its pods that our
+/// interceptor serves or that its record names; `autoscaler` is the name of one that scales it.
+pub fn decide(
+    deployment: &Deployment,
+    autoscaler: Option<&str>,
+    turns: &[SurgeTurn],
+    now: Timestamp,
+) -> SurgeDecision {
+    if let FoundRecord::Broken(why) = &deployment.record {
+        return decline_all(turns, &format!("its surge record cannot be read: {why}"));
+    }
+    let record = deployment.record.valid();
+    let surge = Surge::of(deployment, record);
+    match workload_refusal(deployment, autoscaler, surge.max) {
+        Some(why) => {
+            let mut decision = decline_all(turns, &why);
+            decision.write = surge.write_for(BTreeSet::new(), now);
+            decision
+        }
+        None => surge.decide(turns, now),
+    }
+}
+
+fn decline_all(turns: &[SurgeTurn], why: &str) -> SurgeDecision {
+    let waiting = turns.iter().filter(|turn| turn.is_waiting);
+    let ends = waiting.map(|turn| (turn.pod.clone(), TurnEnd::Declined(why.to_owned()))).collect();
+    SurgeDecision { ends, ..SurgeDecision::default() }
+}
+
+/// A Deployment with its record.
+struct Surge<'a> {
+    deployment: &'a Deployment,
+    record: Option<&'a SurgeRecord>,
+    /// The replicas without the surge.
+    base: i32,
+    /// How many replicas there may be beyond them.
+    max: i32,
+}
+
+/// What becomes of a turn.
+enum TurnVerdict {
+    End(TurnEnd),
+    Wait(String),
+    /// It needs one replica more.
+    Surge,
+}
+
+impl<'a> Surge<'a> {
+    fn of(deployment: &'a Deployment, record: Option<&'a SurgeRecord>) -> Self {
+        // Who owns the number by Apply means the number as it is.
+        let taken = record.filter(|_| deployment.applied_by.is_none());
+        let base = deployment.replicas - taken.map_or(0, |record| record.to_take_back(deployment.replicas));
+        Self { deployment, record, base, max: deployment.max_surge_of(base) }
+    }
+
+    /// Whether the surge that stands is also for this pod.
+    fn is_for(&self, pod: &str) -> bool {
+        self.record.is_some_and(|record| record.pods.contains(pod))
+    }
+
+    /// Since when the turn has waited for the replica that it waits for now. A turn that is not served yet waits for
+    /// those before it, and each change of the record is progress.
+    fn waits_since(&self, turn: &SurgeTurn) -> Timestamp {
+        match self.record {
+            Some(record) if self.is_for(&turn.pod) => record.since,
+            Some(record) => record.since.max(turn.began),
+            None => turn.began,
+        }
+    }
+
+    /// Whether others have lowered the replicas since the surge for this pod.
+    fn is_undone(&self, turn: &SurgeTurn) -> bool {
+        self.record.is_some_and(|record| self.deployment.replicas < record.replicas) && self.is_for(&turn.pod)
+    }
+
+    fn decide(&self, turns: &[SurgeTurn], now: Timestamp) -> SurgeDecision {
+        let mut decision = SurgeDecision::default();
+        let mut allowance = Allowance::of(self, turns);
+        let mut pods = BTreeSet::new();
+        for turn in self.in_order(turns) {
+            if !turn.is_waiting {
+                if self.is_for(&turn.pod) && self.keeps(turn, now) && self.has_room(&pods) {
+                    pods.insert(turn.pod.clone());
+                }
+                continue;
+            }
+            match self.judge(turn, &mut allowance, now) {
+                TurnVerdict::End(end) => {
+                    if matches!(end, TurnEnd::Done(_)) && self.has_room(&pods) {
+                        pods.insert(turn.pod.clone());
+                    }
+                    decision.ends.push((turn.pod.clone(), end));
+                    continue;
+                }
+                TurnVerdict::Surge if self.has_room(&pods) => {
+                    pods.insert(turn.pod.clone());
+                    let text = format!("waiting for one more replica of Deployment {}", self.deployment.name);
+                    decision.waits.push((turn.pod.clone(), text));
+                }
+                TurnVerdict::Surge => {
+                    let text = format!("waiting for pods before it: maxSurge is {}", self.max);
+                    decision.waits.push((turn.pod.clone(), text));
+                }
+                TurnVerdict::Wait(text) => decision.waits.push((turn.pod.clone(), text)),
+            }
+            let deadline = self.waits_since(turn).checked_add(self.deployment.progress_deadline).ok();
+            decision.again_at = [decision.again_at, deadline].into_iter().flatten().min();
+        }
+        decision.write = self.write_for(pods, now);
+        decision
+    }
+
+    /// Whether a pod whose turn has ended well keeps its replica: as long as the pod may go, or the replica may come
+    /// (again: another pod may have gone in its place).
+    fn keeps(&self, turn: &SurgeTurn, now: Timestamp) -> bool {
+        let may_go = turn.budgets.iter().all(|budget| budget.disruptions_allowed > 0);
+        !self.is_undone(turn) && (may_go || self.refusal(turn, now).is_none())
+    }
+
+    fn refusal(&self, turn: &SurgeTurn, now: Timestamp) -> Option<String> {
+        let waited = now.duration_since(self.waits_since(turn));
+        turn_refusal(self.deployment, self.is_undone(turn), waited)
+    }
+
+    fn has_room(&self, pods: &BTreeSet<String>) -> bool {
+        i32::try_from(pods.len()).is_ok_and(|taken| taken < self.max)
+    }
+
+    /// Those that the surge is for already, then the others, the oldest first.
+    fn in_order<'t>(&self, turns: &'t [SurgeTurn]) -> Vec<&'t SurgeTurn> {
+        let mut ordered: Vec<_> = turns.iter().collect();
+        ordered.sort_by_key(|turn| (!self.is_for(&turn.pod), turn.is_waiting, turn.began, &turn.pod));
+        ordered
+    }
+
+    fn judge(&self, turn: &SurgeTurn, allowance: &mut Allowance, now: Timestamp) -> TurnVerdict {
+        let budget = match turn.budgets.as_slice() {
+            [budget] => budget,
+            [] => return declined("no PodDisruptionBudget covers the pod"),
+            _ => return declined("more than one PodDisruptionBudget covers the pod"),
+        };
+        if !turn.is_ready {
+            return declined("the pod is not ready");
+        }
+        if allowance.take(budget, self.is_for(&turn.pod)) {
+            return TurnVerdict::End(match self.is_for(&turn.pod) {
+                true => {
+                    TurnEnd::Done(format!("one more replica of Deployment {} is ready", self.deployment.name))
+                }
+                false => TurnEnd::Declined(format!("budget {} allows the eviction", budget.name)),
+            });
+        }
+        if let Some(why) = self.refusal(turn, now) {
+            return declined(&why);
+        }
+        if !would_allow_with_one_more(budget) && !self.is_for(&turn.pod) && budget.is_observed() {
+            return declined(&format!("budget {} wants all pods, with one more replica too", budget.name));
+        }
+        let is_known = self.deployment.is_observed() && budget.is_observed();
+        if !is_known && !self.is_for(&turn.pod) {
+            let name = if budget.is_observed() { "Deployment" } else { "PodDisruptionBudget" };
+            return TurnVerdict::Wait(format!(
+                "waiting until the {name}'s controller has seen its last change"
+            ));
+        }
+        TurnVerdict::Surge
+    }
+
+    /// The update that makes the surge one for these pods; none if it is.
+    fn write_for(&self, pods: BTreeSet<String>, now: Timestamp) -> Option<SurgeWrite> {
+        let is_undone = self.record.is_some_and(|record| self.deployment.replicas < record.replicas);
+        let recorded = self.record.map(|record| &record.pods);
+        if (recorded == Some(&pods) && !is_undone) || (recorded.is_none() && pods.is_empty()) {
+            return None;
+        }
+        let record = (!pods.is_empty()).then(|| SurgeRecord::new(self.base, pods, now));
+        let replicas = record.as_ref().map_or(self.base, |record| record.replicas);
+        Some(SurgeWrite { replicas, record })
+    }
+}
+
+fn declined(why: &str) -> TurnVerdict {
+    TurnVerdict::End(TurnEnd::Declined(why.to_owned()))
+}
+
+/// How many more evictions each budget allows, without those that are about to come.
+struct Allowance {
+    left: BTreeMap<String, i32>,
+    /// Replicas of the surge whose pods have not ended their turns, which are for these pods alone, and those that are
+    /// being taken back: what a budget allows because of them, it soon allows no longer.
+    reserved: i32,
+    /// Whether the surplus is known: the Deployment's controller has seen the last change.
+    is_known: bool,
+}
+
+impl Allowance {
+    fn of(surge: &Surge<'_>, turns: &[SurgeTurn]) -> Self {
+        let mut left = BTreeMap::new();
+        for turn in turns {
+            for budget in &turn.budgets {
+                let allowed = if budget.is_observed() { budget.disruptions_allowed } else { 0 };
+                let left = left.entry(budget.name.clone()).or_insert(allowed);
+                *left -= i32::from(!turn.is_waiting);
+            }
+        }
+        let ended = turns.iter().filter(|turn| !turn.is_waiting && surge.is_for(&turn.pod));
+        let ended = i32::try_from(ended.count()).unwrap_or(i32::MAX);
+        let surged = surge.record.map_or(0, |record| record.delta - ended);
+        let surplus = (surge.deployment.current_replicas - surge.deployment.replicas).max(0);
+        Self { left, reserved: surged.saturating_add(surplus), is_known: surge.deployment.is_observed() }
+    }
+
+    /// Takes an eviction for a pod; `is_recorded` says that the surge is for it.
+    fn take(&mut self, budget: &PodDisruptionBudget, is_recorded: bool) -> bool {
+        if !is_recorded && !self.is_known {
+            return false;
+        }
+        let reserved = if is_recorded { 0 } else { self.reserved };
+        let Some(left) = self.left.get_mut(&budget.name).filter(|left| **left > reserved) else {
+            return false;
+        };
+        *left -= 1;
+        self.reserved -= i32::from(is_recorded);
+        true
+    }
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "crash_tests.rs"]
+mod crash_tests;

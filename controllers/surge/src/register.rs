@@ -1,0 +1,161 @@
+//! Registers the interceptor on the pods of opted-in Deployments, by an annotation, before there is a request: a
+//! request takes its interceptors once. When the opt-in goes, the annotation goes.
+
+use std::time::Duration;
+
+use drydock_api::eviction_request::interceptor_annotations::PREFIX;
+use drydock_api::eviction_request::interceptors::SURGE;
+use drydock_runtime::cache::api;
+use drydock_runtime::queue::WorkQueue;
+use drydock_runtime::{
+    Cacheable, CallError, ObjectChange, ObjectKey, Pod, Requeue, after_failed_write, run_workers,
+};
+use futures::FutureExt;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+
+use crate::controller::{FIELD_MANAGER, SurgeController};
+use crate::deployment::Deployment;
+use crate::workloads::{DeploymentOf, key_of};
+
+/// Its turn is before those of the pod's own interceptors: these act on a pod that is about to go, and this one may take
+/// the longest. An owner who wants another order sets the annotation in the pod template.
+const VALUE: &str = "20000/interceptor";
+/// Pods written at once.
+const PARALLEL_WORKERS: usize = 8;
+/// A pod is looked at again this long after a conflict, unless the cache shows a newer version before.
+const STALE: Duration = Duration::from_secs(1);
+
+/// What a pod needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RegistrationChange {
+    Add,
+    Remove,
+    Leave,
+}
+
+/// Works until shutdown. The caches are complete.
+pub async fn run(controller: SurgeController, queue: WorkQueue<ObjectKey>) {
+    subscribe(&controller, &queue);
+    let stop = controller.context.shutdown.clone();
+    let work = move |key| {
+        let controller = controller.clone();
+        async move { reconcile(&controller, key).await }.boxed()
+    };
+    run_workers(queue, PARALLEL_WORKERS, stop, work).await;
+}
+
+fn subscribe(controller: &SurgeController, queue: &WorkQueue<ObjectKey>) {
+    let (changed, workloads) = (queue.clone(), controller.workloads.clone());
+    controller.context.caches.pods.subscribe(move |change: &ObjectChange<Pod>| {
+        let Some(pod) = &change.new else { return };
+        let needs = match workloads.deployment_of(pod) {
+            DeploymentOf::Known(deployment) => needed(pod, &deployment, false) != RegistrationChange::Leave,
+            DeploymentOf::NotCached => true,
+            DeploymentOf::None => false,
+        };
+        if needs {
+            changed.add(pod.key());
+        }
+    });
+    let (opted, controller) = (queue.clone(), controller.clone());
+    controller.workloads.deployments.clone().subscribe(move |change: &ObjectChange<Deployment>| {
+        let is_opted_in = |d: &std::sync::Arc<Deployment>| d.is_opted_in;
+        let Some(deployment) = change.latest() else { return };
+        // The pods themselves come at the start.
+        if change.old.as_ref().is_some_and(is_opted_in) != deployment.is_opted_in {
+            for pod in controller.pods_of(deployment) {
+                opted.add(pod);
+            }
+        }
+    });
+}
+
+/// What is to be done to a pod of a Deployment. One with a request is left as it is: it comes too late to be in this one, and
+/// the request goes on with those that it has.
+fn needed(pod: &Pod, deployment: &Deployment, has_request: bool) -> RegistrationChange {
+    if has_request || pod.is_terminating() || pod.is_terminal() {
+        return RegistrationChange::Leave;
+    }
+    match (pod.annotations.get(&annotation()), deployment.is_opted_in) {
+        (None, true) => RegistrationChange::Add,
+        (Some(value), false) if value == VALUE => RegistrationChange::Remove,
+        _ => RegistrationChange::Leave,
+    }
+}
+
+fn annotation() -> String {
+    format!("{PREFIX}priority_{SURGE}")
+}
+
+async fn reconcile(controller: &SurgeController, key: ObjectKey) -> Result<Requeue, CallError> {
+    let caches = &controller.context.caches;
+    let Some(pod) = caches.pods.get(&key) else { return Ok(Requeue::Never) };
+    let deployment = match controller.workloads.deployment_of(&pod) {
+        DeploymentOf::Known(deployment) => deployment,
+        DeploymentOf::NotCached => return Ok(Requeue::WithBackoff),
+        DeploymentOf::None => return Ok(Requeue::Never),
+    };
+    let has_request = caches.requests.find(&pod.namespace, &pod.uid).is_some();
+    let value = match needed(&pod, &deployment, has_request) {
+        RegistrationChange::Add => Some(VALUE),
+        RegistrationChange::Remove => None,
+        RegistrationChange::Leave => return Ok(Requeue::Never),
+    };
+    controller.context.check_lease()?;
+    let patch = json!({"metadata": {
+        "uid": pod.uid, "resourceVersion": pod.resource_version, "annotations": { annotation(): value },
+    }});
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    let pods = api::<Pod>(&controller.context.client, &pod.namespace);
+    match pods.patch(&pod.name, &params, &Patch::Merge(patch)).await {
+        Ok(_) => Ok(Requeue::Never),
+        Err(error) => after_failed_write("registering on the pod", error, STALE),
+    }
+}
+
+impl SurgeController {
+    fn pods_of(&self, deployment: &Deployment) -> Vec<ObjectKey> {
+        let key = key_of(deployment);
+        let is_of = |pod: &Pod| matches!(self.workloads.deployment_of(pod), DeploymentOf::Known(d) if key_of(&d) == key);
+        let pods = self.context.caches.pods.all();
+        pods.iter()
+            .filter(|pod| pod.namespace == deployment.namespace && is_of(pod))
+            .map(|pod| pod.key())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(value: Option<&str>) -> Pod {
+        let annotations = value.map(|value| (annotation(), value.to_owned())).into_iter().collect();
+        Pod { annotations, ..Pod::default() }
+    }
+
+    #[test]
+    fn a_pod_is_registered_while_its_deployment_is_opted_in() {
+        let of = |is_opted_in| Deployment { is_opted_in, ..Deployment::default() };
+        assert_eq!(needed(&pod(None), &of(true), false), RegistrationChange::Add);
+        assert_eq!(needed(&pod(Some(VALUE)), &of(true), false), RegistrationChange::Leave);
+        assert_eq!(needed(&pod(Some(VALUE)), &of(false), false), RegistrationChange::Remove);
+        assert_eq!(needed(&pod(None), &of(false), false), RegistrationChange::Leave);
+    }
+
+    #[test]
+    fn a_priority_that_the_owner_chose_stays() {
+        let of = |is_opted_in| Deployment { is_opted_in, ..Deployment::default() };
+        assert_eq!(needed(&pod(Some("5/interceptor")), &of(true), false), RegistrationChange::Leave);
+        assert_eq!(needed(&pod(Some("5/interceptor")), &of(false), false), RegistrationChange::Leave);
+    }
+
+    #[test]
+    fn a_pod_with_a_request_or_one_that_leaves_is_left() {
+        let opted_in = Deployment { is_opted_in: true, ..Deployment::default() };
+        assert_eq!(needed(&pod(None), &opted_in, true), RegistrationChange::Leave);
+        let leaving = Pod { deletion_timestamp: Some(jiff::Timestamp::UNIX_EPOCH), ..pod(None) };
+        assert_eq!(needed(&leaving, &opted_in, false), RegistrationChange::Leave);
+    }
+}
