@@ -35,6 +35,7 @@ const LAYERED: &[&str] = &[
     "controllers/plan/src/",
     "controllers/runtime/src/",
     "controllers/runtime/src/events/",
+    "controllers/surge/src/",
 ];
 
 #[test]

@@ -25,12 +25,12 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tracing::info;
 
-use crate::decide::{SurgeDecision, SurgeTurn, SurgeWrite, decide};
+use crate::autoscaler::HorizontalPodAutoscaler;
+use crate::decide::{SurgeDecision, SurgeTurn, SurgeWrite, decide, refuse};
 use crate::deployment::Deployment;
-use crate::owners::HorizontalPodAutoscaler;
 use crate::record::{FoundRecord, RECORD};
 use crate::turns::TurnTable;
-use crate::workloads::{DeploymentOf, Workloads, key_of};
+use crate::workloads::{DeploymentOf, Scaler, Workloads, key_of};
 
 /// The field manager of our writes.
 pub const FIELD_MANAGER: &str = "drydock-surge-interceptor";
@@ -63,18 +63,18 @@ impl SurgeController {
     }
 
     fn subscribe(&self, queue: &WorkQueue<ObjectKey>) {
-        let (changed, turns) = (queue.clone(), self.turns.clone());
+        let (changed, controller) = (queue.clone(), self.clone());
         self.workloads.deployments.subscribe(move |change: &ObjectChange<Deployment>| {
-            let Some(deployment) = change.latest() else { return };
-            let is_recorded = change.both().any(|d| d.record != FoundRecord::Absent);
-            if is_recorded || !turns.of(&key_of(deployment)).is_empty() {
-                changed.add(key_of(deployment));
+            let Some(key) = change.latest().map(|deployment| key_of(deployment)) else { return };
+            if change.both().any(|d| d.record != FoundRecord::Absent) || controller.is_active(&key) {
+                changed.add(key);
             }
         });
         let (scaled, controller) = (queue.clone(), self.clone());
         self.workloads.autoscalers.subscribe(move |change: &ObjectChange<HorizontalPodAutoscaler>| {
-            let targets = change.both().filter_map(|autoscaler| autoscaler.deployment.clone());
-            targets.filter(|key| controller.is_active(key)).for_each(|key| scaled.add(key));
+            let is_recorded = change.both().any(|autoscaler| autoscaler.record != FoundRecord::Absent);
+            let targets = change.both().filter_map(|autoscaler| autoscaler.target.clone());
+            targets.filter(|key| is_recorded || controller.is_active(key)).for_each(|key| scaled.add(key));
         });
         let (left, controller) = (queue.clone(), self.clone());
         self.context.caches.pods.subscribe(move |change: &ObjectChange<Pod>| {
@@ -105,40 +105,71 @@ impl SurgeController {
     }
 
     fn is_active(&self, key: &ObjectKey) -> bool {
-        !self.turns.of(key).is_empty()
-            || self.workloads.deployments.get(key).is_some_and(|d| d.record != FoundRecord::Absent)
+        let is_recorded = |scaler: Scaler| *scaler.record() != FoundRecord::Absent;
+        !self.turns.of(key).is_empty() || self.workloads.scalers_of(key).into_iter().any(is_recorded)
     }
 
     fn recorded_pods(&self, key: &ObjectKey) -> BTreeSet<String> {
-        let deployment = self.workloads.deployments.get(key);
-        let record = deployment.as_ref().and_then(|deployment| deployment.record.valid());
-        record.map(|record| record.pods.clone()).unwrap_or_default()
+        let scalers = self.workloads.scalers_of(key);
+        let records = scalers.iter().filter_map(|scaler| scaler.record().valid());
+        records.flat_map(|record| record.pods.iter().cloned()).collect()
     }
 
     async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, CallError> {
-        let Some(deployment) = self.workloads.deployments.get(&key) else { return Ok(Requeue::Never) };
-        if let FoundRecord::Broken(why) = &deployment.record {
-            let text = format!(
-                "annotation {RECORD} cannot be read: {why}. Set spec.replicas as you want them, and remove it"
-            );
-            self.publish(&deployment, Severity::Warning, "InvalidSurgeRecord", text);
-        }
+        let scalers = self.workloads.scalers_of(&key);
+        scalers.iter().for_each(|scaler| self.report_broken(scaler));
         let now = self.context.clock.now();
-        let autoscaler = self.workloads.autoscaler_of(&key);
-        let decision = decide(&deployment, autoscaler.as_deref(), &self.live_turns(&key), now);
-        if let Some(write) = &decision.write {
-            self.context.check_lease()?;
-            if let Err(error) = self.write(&deployment, write).await {
-                return after_failed_write("writing the Deployment", error, STALE);
+        let turns = self.live_turns(&key);
+        let Some(deployment) = self.workloads.deployments.get(&key) else {
+            return self.take_back(&scalers).await;
+        };
+        let autoscalers = self.workloads.autoscalers_of(&key);
+        let scaling: Vec<_> = autoscalers.iter().filter(|autoscaler| autoscaler.is_of_deployment).collect();
+        let (scaler, others): (Scaler, Vec<Scaler>) = match scaling.as_slice() {
+            [] => (Scaler::Deployment(deployment.clone()), scalers.into_iter().skip(1).collect()),
+            [one] => {
+                let is_other =
+                    |scaler: &Scaler| !matches!(scaler, Scaler::Autoscaler(a) if Arc::ptr_eq(a, one));
+                (Scaler::Autoscaler((*one).clone()), scalers.into_iter().filter(is_other).collect())
             }
-            self.report(&deployment, write);
+            _ => {
+                let requeue = self.take_back(&scalers).await?;
+                let why =
+                    format!("more than one HorizontalPodAutoscaler scales Deployment {}", deployment.name);
+                let decision = refuse(&deployment.scale(), &turns, &why);
+                self.tell(&key, &decision);
+                return Ok(requeue);
+            }
+        };
+        match self.take_back(&others).await? {
+            Requeue::Never => {}
+            again => return Ok(again),
+        }
+        let decision = decide(&deployment, &scaler.scale(deployment.replicas), &turns, now);
+        if let Some(write) = &decision.write
+            && let Err(error) = self.write(&scaler, write).await?
+        {
+            return after_failed_write("writing the surge", error, STALE);
         }
         self.tell(&key, &decision);
         let wait = decision.again_at.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default());
         Ok(wait.map_or(Requeue::Never, Requeue::After))
     }
 
-    /// Every pod of the Deployment with a live request that we serve, or that its record names.
+    /// Takes back what these have of a surge: they are not, or no longer, what a surge is added to.
+    async fn take_back(&self, scalers: &[Scaler]) -> Result<Requeue, CallError> {
+        for scaler in scalers {
+            let decision = refuse(&scaler.scale(0), &[], "");
+            if let Some(write) = &decision.write
+                && let Err(error) = self.write(scaler, write).await?
+            {
+                return after_failed_write("taking a surge back", error, STALE);
+            }
+        }
+        Ok(Requeue::Never)
+    }
+
+    /// Every pod of the Deployment with a live request that we serve, or that a record names.
     fn live_turns(&self, key: &ObjectKey) -> Vec<SurgeTurn> {
         let open = self.turns.of(key);
         let pods: BTreeSet<String> =
@@ -146,11 +177,16 @@ impl SurgeController {
         let budgets = self.context.caches.budgets.all();
         let turn = |uid: String| {
             let pod = self.context.caches.pods.by_uid(&uid)?;
+            let is_of = match self.workloads.deployment_of(&pod) {
+                DeploymentOf::Known(deployment) => key_of(&deployment) == *key,
+                DeploymentOf::None => false,
+                DeploymentOf::NotCached => true,
+            };
             let open = open.get(&uid);
             // A request that we serve may not be in the cache yet.
             let cached = self.context.caches.requests.find(&key.namespace, &uid);
             let request = cached.as_deref().or(open.map(|open| open.turn.request()))?;
-            let is_live = gives_turns(request) && !pod.is_terminating() && !pod.is_terminal();
+            let is_live = is_of && gives_turns(request) && !pod.is_terminating() && !pod.is_terminal();
             let covers =
                 |b: &&Arc<PodDisruptionBudget>| b.namespace == pod.namespace && b.covers(&pod.labels);
             is_live.then(|| SurgeTurn {
@@ -164,35 +200,70 @@ impl SurgeController {
         pods.into_iter().filter_map(turn).collect()
     }
 
-    /// One update: replicas and record are never written without each other.
-    async fn write(&self, deployment: &Deployment, write: &SurgeWrite) -> Result<(), kube::Error> {
+    /// One update: number and record are never written without each other.
+    async fn write(&self, scaler: &Scaler, write: &SurgeWrite) -> Result<Result<(), kube::Error>, CallError> {
+        self.context.check_lease()?;
+        let written = match scaler {
+            Scaler::Deployment(deployment) => self.patch(deployment.as_ref(), scaler, write).await,
+            Scaler::Autoscaler(autoscaler) => self.patch(autoscaler.as_ref(), scaler, write).await,
+        };
+        if written.is_ok() {
+            self.report(scaler, write);
+        }
+        Ok(written)
+    }
+
+    async fn patch<T: Cacheable>(
+        &self,
+        object: &T,
+        scaler: &Scaler,
+        write: &SurgeWrite,
+    ) -> Result<(), kube::Error> {
         let record = write.record.as_ref().map(|record| record.annotation());
         let patch = json!({
             "metadata": {
-                "uid": deployment.uid, "resourceVersion": deployment.resource_version,
+                "uid": object.uid(), "resourceVersion": object.resource_version(),
                 "annotations": { RECORD: record },
             },
-            "spec": { "replicas": write.replicas },
+            "spec": scaler.spec(write.number),
         });
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let deployments = api::<Deployment>(&self.context.client, &deployment.namespace);
-        deployments.patch(&deployment.name, &params, &Patch::Merge(patch)).await.map(drop)
+        api::<T>(&self.context.client, object.namespace())
+            .patch(object.name(), &params, &Patch::Merge(patch))
+            .await
+            .map(drop)
     }
 
-    fn report(&self, deployment: &Deployment, write: &SurgeWrite) {
-        let (replicas, delta) = (write.replicas, write.record.as_ref().map_or(0, |record| record.delta));
-        info!(deployment = %key_of(deployment), replicas, delta, "wrote the replicas of a Deployment");
-        let (reason, text) = match delta {
-            0 => ("SurgeEnded", format!("replicas: {replicas}, with none for evictions")),
-            _ => {
-                ("SurgeStarted", format!("replicas: {replicas}, {delta} of them until its pods are evicted"))
-            }
+    fn report(&self, scaler: &Scaler, write: &SurgeWrite) {
+        let scale = scaler.scale(0);
+        let (number, surged) = (write.number, write.record.as_ref().map_or(0, |record| record.surged()));
+        info!(holder = scale.holder, field = scale.field, number, surged, "wrote the number of a surge");
+        let (reason, text) = match surged {
+            0 => ("SurgeEnded", format!("{}: {number}, without a surge", scale.field)),
+            _ => (
+                "SurgeStarted",
+                format!("{}: {number}, for {surged} more until pods are evicted", scale.field),
+            ),
         };
-        self.publish(deployment, Severity::Normal, reason, text);
+        self.publish(scaler, Severity::Normal, reason, text);
     }
 
-    fn publish(&self, deployment: &Deployment, severity: Severity, reason: &'static str, text: String) {
-        self.context.recorder.publish(Regarding::of(deployment), severity, reason, text);
+    fn report_broken(&self, scaler: &Scaler) {
+        if let FoundRecord::Broken(why) = scaler.record() {
+            let field = scaler.scale(0).field;
+            let text = format!(
+                "annotation {RECORD} cannot be read: {why}. Set {field} as you want it, and remove the annotation"
+            );
+            self.publish(scaler, Severity::Warning, "InvalidSurgeRecord", text);
+        }
+    }
+
+    fn publish(&self, scaler: &Scaler, severity: Severity, reason: &'static str, text: String) {
+        let regarding = match scaler {
+            Scaler::Deployment(deployment) => Regarding::of(deployment.as_ref()),
+            Scaler::Autoscaler(autoscaler) => Regarding::of(autoscaler.as_ref()),
+        };
+        self.context.recorder.publish(regarding, severity, reason, text);
     }
 
     /// Ends turns, and says in the others what they wait for.
@@ -208,3 +279,7 @@ impl SurgeController {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "controller_tests.rs"]
+mod tests;

@@ -30,8 +30,12 @@ enum Stage {
 struct Cluster {
     base: i32,
     max_surge: i32,
+    /// `spec.minReplicas` without a surge, if an autoscaler scales the Deployment; its load asks for `base`.
+    least: Option<i32>,
+    /// What a surge is added to.
+    number: i32,
     replicas: i32,
-    /// Delta, replicas and pods of the record.
+    /// The number and the pods of the record.
     record: Option<(i32, BTreeSet<String>)>,
     pods: BTreeMap<String, Stage>,
     /// Pods that are ready, those that are to leave among them.
@@ -45,21 +49,33 @@ impl Cluster {
     fn new(base: i32, max_surge: i32, asked: usize) -> Self {
         let pods = (0..asked).map(|i| (format!("p{i}"), Stage::Unasked)).collect();
         let (is_quota_full, is_opted_out) = (false, false);
-        Self { base, max_surge, replicas: base, record: None, pods, ready: base, is_quota_full, is_opted_out }
+        let (number, replicas, ready, record, least) = (base, base, base, None, None);
+        Self { base, max_surge, least, number, replicas, record, pods, ready, is_quota_full, is_opted_out }
+    }
+
+    fn autoscaled(self) -> Self {
+        Self { least: Some(1), number: 1, ..self }
+    }
+
+    /// The number without a surge.
+    fn unsurged(&self) -> i32 {
+        self.least.unwrap_or(self.base)
     }
 
     fn allowed(&self) -> i32 {
         (self.ready - self.base).max(0)
     }
 
+    fn record(&self) -> FoundRecord {
+        self.record.as_ref().map_or(FoundRecord::Absent, |(number, pods)| {
+            let floor = number - i32::try_from(pods.len()).unwrap();
+            let pods = pods.clone();
+            FoundRecord::Valid(SurgeRecord::new(self.unsurged(), floor, pods, Timestamp::UNIX_EPOCH))
+        })
+    }
+
     fn deployment(&self) -> Deployment {
-        let record = self.record.as_ref().map_or(FoundRecord::Absent, |(replicas, pods)| {
-            FoundRecord::Valid(SurgeRecord::new(
-                replicas - i32::try_from(pods.len()).unwrap(),
-                pods.clone(),
-                Timestamp::UNIX_EPOCH,
-            ))
-        });
+        let record = if self.least.is_none() { self.record() } else { FoundRecord::Absent };
         Deployment {
             name: "d".into(),
             is_opted_in: !self.is_opted_out,
@@ -94,7 +110,20 @@ impl Cluster {
     }
 
     fn decision(&self) -> SurgeDecision {
-        decide(&self.deployment(), None, &self.turns(), Timestamp::UNIX_EPOCH)
+        let (deployment, record) = (self.deployment(), self.record());
+        let scale = match self.least {
+            None => deployment.scale(),
+            Some(_) => Scale {
+                holder: "HorizontalPodAutoscaler h".to_owned(),
+                field: "spec.minReplicas",
+                number: self.number,
+                replicas: self.replicas,
+                most: Some(self.base + self.max_surge),
+                applied_by: None,
+                record: &record,
+            },
+        };
+        decide(&deployment, &scale, &self.turns(), Timestamp::UNIX_EPOCH)
     }
 
     /// Carries out the first `steps` writes of a decision; then the interceptor crashes.
@@ -106,7 +135,10 @@ impl Cluster {
                 return next;
             }
             left -= 1;
-            next.replicas = write.replicas;
+            next.number = write.number;
+            if next.least.is_none() {
+                next.replicas = write.number;
+            }
             next.record = write.record.as_ref().map(|record| (record.replicas, record.pods.clone()));
         }
         for (pod, _) in decision.ends.iter().take(left) {
@@ -118,7 +150,7 @@ impl Cluster {
     /// The states after each number of writes of the interceptor, decided on this state or an older one.
     fn interceptor(&self, seen: &Self) -> Vec<Self> {
         let decision = seen.decision();
-        let is_stale = (seen.replicas, &seen.record) != (self.replicas, &self.record);
+        let is_stale = (seen.number, &seen.record) != (self.number, &self.record);
         if decision.write.is_some() && is_stale {
             // The write carries a resourceVersion and is refused; nothing else is done then.
             return Vec::new();
@@ -139,6 +171,10 @@ impl Cluster {
             change(&mut state);
             next.push(state);
         };
+        let scaled = self.number.max(self.base);
+        if self.least.is_some() && self.replicas != scaled {
+            add(&|state| state.replicas = scaled);
+        }
         if self.ready < self.replicas && !(self.is_quota_full && self.replicas > self.base) {
             add(&|state| state.ready += 1);
         }
@@ -197,7 +233,9 @@ fn explore(start: Cluster, may_be_stale: bool) -> usize {
         assert!(state.replicas >= state.base, "too few: {state:?}");
         let rest = state.clone().at_rest();
         assert_eq!((rest.replicas, &rest.record), (rest.base, &None), "from {state:?} to {rest:?}");
-        let is_held_up = rest.is_quota_full || rest.is_opted_out;
+        assert_eq!(rest.number, rest.unsurged(), "from {state:?} to {rest:?}");
+        // An autoscaler may be at its greatest number because it has not lowered the replicas since the surge before.
+        let is_held_up = rest.is_quota_full || rest.is_opted_out || rest.least.is_some();
         let all_left = rest.pods.values().all(|stage| *stage == Stage::Over);
         assert!(all_left || is_held_up, "from {state:?} to {rest:?}");
         let changed = state.others().into_iter().chain(state.mishaps());
@@ -219,6 +257,13 @@ fn no_replica_is_left_over_wherever_the_interceptor_crashes() {
     for (base, max_surge, asked) in [(1, 1, 1), (2, 1, 2), (3, 1, 3), (2, 2, 2), (3, 2, 3)] {
         let states = explore(Cluster::new(base, max_surge, asked), true);
         assert!(states > 10, "{states} states of {base} replicas are too few to mean anything");
+    }
+}
+
+#[test]
+fn with_an_autoscaler_its_least_number_is_as_before_wherever_the_interceptor_crashes() {
+    for (base, max_surge, asked) in [(2, 1, 2), (3, 1, 3), (3, 2, 3)] {
+        explore(Cluster::new(base, max_surge, asked).autoscaled(), true);
     }
 }
 

@@ -21,6 +21,7 @@ use crate::amount::would_allow_with_one_more;
 use crate::decline::{turn_refusal, workload_refusal};
 use crate::deployment::Deployment;
 use crate::record::{FoundRecord, SurgeRecord};
+use crate::scale::Scale;
 
 /// A pod of the Deployment that has a live request and has not begun to leave.
 #[derive(Clone, Debug)]
@@ -40,7 +41,7 @@ pub struct SurgeTurn {
 /// What is to be done: first the write, and only if it succeeds, the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SurgeDecision {
-    /// The update of the Deployment.
+    /// The update of what has the number.
     pub write: Option<SurgeWrite>,
     /// The turns that end, by the UID of the pod.
     pub ends: Vec<(String, TurnEnd)>,
@@ -50,52 +51,46 @@ pub struct SurgeDecision {
     pub again_at: Option<Timestamp>,
 }
 
-/// An update of a Deployment.
+/// An update of what has the number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurgeWrite {
-    /// `spec.replicas`
-    pub replicas: i32,
+    /// The number.
+    pub number: i32,
     /// The record; none removes it.
     pub record: Option<SurgeRecord>,
 }
 
-/// Decides about a Deployment from what is known now. `turns` has every live request for one of its pods that our
-/// interceptor serves or that its record names; `autoscaler` is the name of one that scales it.
+/// Decides about a Deployment from what is known now. `scale` is the number that a surge is added to; `turns` has every
+/// live request for one of its pods that our interceptor serves or that the record names.
 pub fn decide(
     deployment: &Deployment,
-    autoscaler: Option<&str>,
+    scale: &Scale<'_>,
     turns: &[SurgeTurn],
     now: Timestamp,
 ) -> SurgeDecision {
-    if let FoundRecord::Broken(why) = &deployment.record {
-        return decline_all(turns, &format!("its surge record cannot be read: {why}"));
+    if let FoundRecord::Broken(why) = scale.record {
+        let why = format!("the surge record of {} cannot be read: {why}", scale.holder);
+        return SurgeDecision { write: None, ..refuse(scale, turns, &why) };
     }
-    let record = deployment.record.valid();
-    let surge = Surge::of(deployment, record);
-    match workload_refusal(deployment, autoscaler, surge.max) {
-        Some(why) => {
-            let mut decision = decline_all(turns, &why);
-            decision.write = surge.write_for(BTreeSet::new(), now);
-            decision
-        }
-        None => surge.decide(turns, now),
+    match workload_refusal(deployment, scale) {
+        Some(why) => refuse(scale, turns, &why),
+        None => Surge { deployment, scale, record: scale.record.valid() }.decide(turns, now),
     }
 }
 
-fn decline_all(turns: &[SurgeTurn], why: &str) -> SurgeDecision {
+/// Declines all turns, and takes back what the number has of a surge.
+pub fn refuse(scale: &Scale<'_>, turns: &[SurgeTurn], why: &str) -> SurgeDecision {
     let waiting = turns.iter().filter(|turn| turn.is_waiting);
     let ends = waiting.map(|turn| (turn.pod.clone(), TurnEnd::Declined(why.to_owned()))).collect();
-    SurgeDecision { ends, ..SurgeDecision::default() }
+    let write = scale.record.valid().map(|_| SurgeWrite { number: scale.base(), record: None });
+    SurgeDecision { write, ends, ..SurgeDecision::default() }
 }
 
-/// A Deployment with its record.
+/// A Deployment that may be surged.
 struct Surge<'a> {
     deployment: &'a Deployment,
+    scale: &'a Scale<'a>,
     record: Option<&'a SurgeRecord>,
-    /// The replicas without the surge.
-    base: i32,
-    /// How many replicas there may be beyond them.
-    max: i32,
 }
 
 /// What becomes of a turn.
@@ -106,14 +101,7 @@ enum TurnVerdict {
     Surge,
 }
 
-impl<'a> Surge<'a> {
-    fn of(deployment: &'a Deployment, record: Option<&'a SurgeRecord>) -> Self {
-        // Who owns the number by Apply means the number as it is.
-        let taken = record.filter(|_| deployment.applied_by.is_none());
-        let base = deployment.replicas - taken.map_or(0, |record| record.to_take_back(deployment.replicas));
-        Self { deployment, record, base, max: deployment.max_surge_of(base) }
-    }
-
+impl Surge<'_> {
     /// Whether the surge that stands is also for this pod.
     fn is_for(&self, pod: &str) -> bool {
         self.record.is_some_and(|record| record.pods.contains(pod))
@@ -129,9 +117,16 @@ impl<'a> Surge<'a> {
         }
     }
 
-    /// Whether others have lowered the replicas since the surge for this pod.
+    /// Whether others have lowered the number since the surge for this pod.
     fn is_undone(&self, turn: &SurgeTurn) -> bool {
-        self.record.is_some_and(|record| self.deployment.replicas < record.replicas) && self.is_for(&turn.pod)
+        self.scale.is_lowered() && self.is_for(&turn.pod)
+    }
+
+    /// How many replicas there may be more at a time.
+    fn max(&self) -> i32 {
+        let floor = self.scale.floor();
+        let room = self.scale.most.map_or(i32::MAX, |most| most - floor);
+        self.deployment.max_surge_of(floor).min(room)
     }
 
     fn decide(&self, turns: &[SurgeTurn], now: Timestamp) -> SurgeDecision {
@@ -159,7 +154,7 @@ impl<'a> Surge<'a> {
                     decision.waits.push((turn.pod.clone(), text));
                 }
                 TurnVerdict::Surge => {
-                    let text = format!("waiting for pods before it: maxSurge is {}", self.max);
+                    let text = format!("waiting for pods before it, at most {} at a time", self.max());
                     decision.waits.push((turn.pod.clone(), text));
                 }
                 TurnVerdict::Wait(text) => decision.waits.push((turn.pod.clone(), text)),
@@ -180,11 +175,11 @@ impl<'a> Surge<'a> {
 
     fn refusal(&self, turn: &SurgeTurn, now: Timestamp) -> Option<String> {
         let waited = now.duration_since(self.waits_since(turn));
-        turn_refusal(self.deployment, self.is_undone(turn), waited)
+        turn_refusal(self.deployment, self.scale, self.is_undone(turn), waited)
     }
 
     fn has_room(&self, pods: &BTreeSet<String>) -> bool {
-        i32::try_from(pods.len()).is_ok_and(|taken| taken < self.max)
+        i32::try_from(pods.len()).is_ok_and(|taken| taken < self.max())
     }
 
     /// Those that the surge is for already, then the others, the oldest first.
@@ -229,14 +224,13 @@ impl<'a> Surge<'a> {
 
     /// The update that makes the surge one for these pods; none if it is.
     fn write_for(&self, pods: BTreeSet<String>, now: Timestamp) -> Option<SurgeWrite> {
-        let is_undone = self.record.is_some_and(|record| self.deployment.replicas < record.replicas);
         let recorded = self.record.map(|record| &record.pods);
-        if (recorded == Some(&pods) && !is_undone) || (recorded.is_none() && pods.is_empty()) {
+        if (recorded == Some(&pods) && !self.scale.is_lowered()) || (recorded.is_none() && pods.is_empty()) {
             return None;
         }
-        let record = (!pods.is_empty()).then(|| SurgeRecord::new(self.base, pods, now));
-        let replicas = record.as_ref().map_or(self.base, |record| record.replicas);
-        Some(SurgeWrite { replicas, record })
+        let (base, floor) = (self.scale.base(), self.scale.floor());
+        let record = (!pods.is_empty()).then(|| SurgeRecord::new(base, floor, pods, now));
+        Some(SurgeWrite { number: record.as_ref().map_or(base, |record| record.replicas), record })
     }
 }
 
@@ -266,7 +260,7 @@ impl Allowance {
         }
         let ended = turns.iter().filter(|turn| !turn.is_waiting && surge.is_for(&turn.pod));
         let ended = i32::try_from(ended.count()).unwrap_or(i32::MAX);
-        let surged = surge.record.map_or(0, |record| record.delta - ended);
+        let surged = surge.record.map_or(0, |record| record.surged() - ended);
         let surplus = (surge.deployment.current_replicas - surge.deployment.replicas).max(0);
         Self { left, reserved: surged.saturating_add(surplus), is_known: surge.deployment.is_observed() }
     }

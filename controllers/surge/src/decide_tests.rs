@@ -44,7 +44,7 @@ fn ended(turn: SurgeTurn) -> SurgeTurn {
 }
 
 fn record(base: i32, pods: &[&str], since: i64) -> SurgeRecord {
-    SurgeRecord::new(base, pods.iter().map(|pod| (*pod).to_owned()).collect(), at(since))
+    SurgeRecord::new(base, base, pods.iter().map(|pod| (*pod).to_owned()).collect(), at(since))
 }
 
 /// A Deployment in the state that the record's write has brought about.
@@ -54,7 +54,7 @@ fn surged(base: i32, pods: &[&str]) -> Deployment {
 }
 
 fn decided(deployment: &Deployment, turns: &[SurgeTurn]) -> SurgeDecision {
-    decide(deployment, None, turns, at(10))
+    decide(deployment, &deployment.scale(), turns, at(10))
 }
 
 /// Asserts that the turn of pod `a` is declined for a reason with these words.
@@ -66,13 +66,13 @@ fn assert_declined(decision: &SurgeDecision, words: &str) {
 }
 
 fn taken_back(base: i32) -> Option<SurgeWrite> {
-    Some(SurgeWrite { replicas: base, record: None })
+    Some(SurgeWrite { number: base, record: None })
 }
 
 #[test]
 fn a_deployment_at_its_budget_gets_one_replica_more() {
     let decision = decided(&deployment(1), &[turn("a", 5, 0)]);
-    assert_eq!(decision.write, Some(SurgeWrite { replicas: 2, record: Some(record(1, &["a"], 10)) }));
+    assert_eq!(decision.write, Some(SurgeWrite { number: 2, record: Some(record(1, &["a"], 10)) }));
     assert_eq!((decision.ends.len(), decision.waits.len()), (0, 1));
     assert_eq!(decision.again_at, Some(at(605)));
 }
@@ -98,10 +98,10 @@ fn a_budget_that_allows_the_eviction_needs_no_surge() {
 fn an_eviction_that_is_about_to_come_uses_up_the_budget() {
     let turns = [ended(turn("z", 1, 1)), turn("a", 5, 1)];
     let decision = decided(&deployment(2), &turns);
-    assert_eq!(decision.write, Some(SurgeWrite { replicas: 3, record: Some(record(2, &["a"], 10)) }));
+    assert_eq!(decision.write, Some(SurgeWrite { number: 3, record: Some(record(2, &["a"], 10)) }));
     let both = decided(&deployment(3), &[turn("a", 5, 1), turn("b", 6, 1)]);
     assert_declined(&both, "allows");
-    assert_eq!(both.write, Some(SurgeWrite { replicas: 4, record: Some(record(3, &["b"], 10)) }));
+    assert_eq!(both.write, Some(SurgeWrite { number: 4, record: Some(record(3, &["b"], 10)) }));
 }
 
 #[test]
@@ -109,16 +109,16 @@ fn the_delta_is_the_number_of_live_requests_and_at_most_max_surge() {
     let turns = [turn("c", 3, 0), turn("a", 1, 0), turn("b", 2, 0)];
     let two = Deployment { max_surge: Some(IntOrString::Int(2)), ..deployment(4) };
     let decision = decided(&two, &turns);
-    assert_eq!(decision.write, Some(SurgeWrite { replicas: 6, record: Some(record(4, &["a", "b"], 10)) }));
+    assert_eq!(decision.write, Some(SurgeWrite { number: 6, record: Some(record(4, &["a", "b"], 10)) }));
     let waits: Vec<_> = decision.waits.iter().map(|(pod, _)| pod.as_str()).collect();
     assert_eq!(waits, ["a", "b", "c"]);
-    assert!(decision.waits[2].1.contains("maxSurge is 2"), "{decision:?}");
+    assert!(decision.waits[2].1.contains("at most 2 at a time"), "{decision:?}");
 }
 
 #[test]
 fn the_next_pod_takes_over_the_replica_of_one_that_has_left() {
     let decision = decided(&surged(3, &["a"]), &[turn("b", 5, 0)]);
-    assert_eq!(decision.write, Some(SurgeWrite { replicas: 4, record: Some(record(3, &["b"], 10)) }));
+    assert_eq!(decision.write, Some(SurgeWrite { number: 4, record: Some(record(3, &["b"], 10)) }));
 }
 
 /// The requesters of the first had withdrawn: the second was told that the budget allows its eviction, and the replica by
@@ -127,7 +127,7 @@ fn the_next_pod_takes_over_the_replica_of_one_that_has_left() {
 fn what_the_budget_allows_by_a_replica_of_the_surge_is_for_its_pods_alone() {
     let decision = decided(&surged(2, &["z"]), &[turn("a", 5, 1)]);
     assert_eq!(decision.ends, []);
-    assert_eq!(decision.write, Some(SurgeWrite { replicas: 3, record: Some(record(2, &["a"], 10)) }));
+    assert_eq!(decision.write, Some(SurgeWrite { number: 3, record: Some(record(2, &["a"], 10)) }));
     let stopping = Deployment { current_replicas: 3, updated_replicas: 3, ..deployment(2) };
     assert_eq!(decided(&stopping, &[turn("a", 5, 1)]).ends, [], "it still runs, but is taken back");
     let more = decided(&surged(2, &["z"]), &[turn("a", 5, 2)]);
@@ -168,13 +168,36 @@ fn causes_in_the_deployment_decline_and_take_the_surge_back() {
     assert_declined(&decided(&deployment(0), &[turn("a", 5, 0)]), "has 0 replicas");
 }
 
+/// The load asks for 5 replicas of 2 to 9.
+fn autoscaler(most: i32, record: &FoundRecord) -> Scale<'_> {
+    let number = record.valid().map_or(2, |record| record.replicas);
+    let (holder, field) = ("HorizontalPodAutoscaler h".to_owned(), "spec.minReplicas");
+    Scale { holder, field, number, replicas: number.max(5), most: Some(most), applied_by: None, record }
+}
+
 #[test]
-fn an_autoscaler_declines() {
-    let decision = decide(&deployment(1), Some("h"), &[turn("a", 5, 0)], at(10));
-    assert_declined(&decision, "HorizontalPodAutoscaler h scales");
-    assert_eq!(decision.write, None);
-    let up = decide(&surged(1, &["a"]), Some("h"), &[turn("a", 5, 0)], at(10));
-    assert_eq!(up.write, taken_back(1));
+fn with_an_autoscaler_the_least_number_is_raised_and_at_most_to_the_greatest() {
+    let twice = Deployment { max_surge: Some(IntOrString::Int(2)), ..deployment(5) };
+    let turns = [turn("a", 1, 0), turn("b", 2, 0)];
+    for (most, pods) in [(9, vec!["a", "b"]), (6, vec!["a"])] {
+        let decision = decide(&twice, &autoscaler(most, &FoundRecord::Absent), &turns, at(10));
+        let pods: BTreeSet<String> = pods.into_iter().map(str::to_owned).collect();
+        let record = SurgeRecord::new(2, 5, pods, at(10));
+        assert_eq!(decision.write, Some(SurgeWrite { number: record.replicas, record: Some(record) }));
+    }
+    let full = decide(&twice, &autoscaler(5, &FoundRecord::Absent), &turns, at(10));
+    assert_declined(&full, "HorizontalPodAutoscaler h is at its maxReplicas");
+    assert_eq!(full.write, None);
+}
+
+#[test]
+fn with_an_autoscaler_the_next_pod_takes_over_and_the_last_one_takes_all_back() {
+    let record = FoundRecord::Valid(SurgeRecord::new(2, 5, ["a".to_owned()].into(), at(0)));
+    let up = deployment(6);
+    let next = decide(&up, &autoscaler(9, &record), &[turn("b", 2, 0)], at(10));
+    let taken_over = SurgeRecord::new(2, 5, ["b".to_owned()].into(), at(10));
+    assert_eq!(next.write, Some(SurgeWrite { number: 6, record: Some(taken_over) }));
+    assert_eq!(decide(&up, &autoscaler(9, &record), &[], at(10)).write, taken_back(2));
 }
 
 /// What was applied is what is wanted: to subtract from it would leave one too few.
@@ -207,13 +230,16 @@ fn a_pod_that_no_surge_helps_is_declined() {
 #[test]
 fn a_replica_that_is_not_ready_within_the_deadline_is_taken_back() {
     let up = surged(1, &["a"]);
-    let after = |second| decide(&up, None, &[turn("a", 0, 0)], at(second));
+    let after = |second| decide(&up, &up.scale(), &[turn("a", 0, 0)], at(second));
     assert_eq!((after(599).write, after(599).again_at), (None, Some(at(600))));
     let late = after(600);
     assert_declined(&late, "within 600 seconds");
     assert_eq!(late.write, taken_back(1));
     // After a crash between the write and the end of the turn.
-    assert_declined(&decide(&deployment(1), None, &[turn("a", 0, 0)], at(601)), "within 600 seconds");
+    assert_declined(
+        &decide(&deployment(1), &deployment(1).scale(), &[turn("a", 0, 0)], at(601)),
+        "within 600 seconds",
+    );
 }
 
 /// Another pod went in its place, and quota stopped the next replica: the request stayed, and so did the surge.
@@ -223,7 +249,7 @@ fn a_pod_that_cannot_go_keeps_no_replica_that_cannot_come() {
     assert_eq!(decided(&full, &[ended(turn("a", 5, 0))]).write, taken_back(1));
     assert_eq!(decided(&full, &[ended(turn("a", 5, 1))]).write, None, "it is there already");
     let up = surged(1, &["a"]);
-    let after = |allowed| decide(&up, None, &[ended(turn("a", 0, allowed))], at(600)).write;
+    let after = |allowed| decide(&up, &up.scale(), &[ended(turn("a", 0, allowed))], at(600)).write;
     assert_eq!((after(1), after(0)), (None, taken_back(1)));
 }
 
@@ -232,7 +258,7 @@ fn what_its_controllers_have_not_seen_is_waited_for_and_only_for_the_deadline() 
     let unseen = Deployment { generation: 2, observed_generation: 1, ..deployment(1) };
     let decision = decided(&unseen, &[turn("a", 5, 0)]);
     assert_eq!((decision.write, decision.ends.len(), decision.waits.len()), (None, 0, 1));
-    assert_declined(&decide(&unseen, None, &[turn("a", 5, 0)], at(605)), "within 600 seconds");
+    assert_declined(&decide(&unseen, &unseen.scale(), &[turn("a", 5, 0)], at(605)), "within 600 seconds");
     let budget = PodDisruptionBudget { generation: 2, disruptions_allowed: 1, ..(*budget(1, 1)).clone() };
     let stale = SurgeTurn { budgets: vec![Arc::new(budget)], ..turn("a", 5, 0) };
     let decision = decided(&deployment(1), &[stale]);
@@ -263,7 +289,7 @@ fn an_owner_who_lowers_the_replicas_has_taken_the_surge_back() {
         let lowered = Deployment { replicas, ..surged(2, &["a"]) };
         assert_eq!(decided(&lowered, &[]).write, taken_back(replicas));
         let decision = decided(&lowered, &[turn("a", 5, 0)]);
-        assert_declined(&decision, "others have lowered the replicas");
+        assert_declined(&decision, "others have lowered spec.replicas of Deployment d");
         assert_eq!(decision.write, taken_back(replicas));
         assert_eq!(decided(&lowered, &[ended(turn("a", 5, 0))]).write, taken_back(replicas));
     }

@@ -6,10 +6,10 @@ use drydock_runtime::Cacheable;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::amount::resolve;
 use crate::record::{FoundRecord, RECORD};
+use crate::scale::{Scale, WireManagedFields, applied_by};
 
 /// Annotation with which an owner opts a Deployment in; its value is `true`.
 pub const OPT_IN: &str = "surge.coordination.k8s.io/enabled";
@@ -67,6 +67,19 @@ impl Deployment {
         self.updated_replicas != self.current_replicas
     }
 
+    /// Its replicas, as a number that a surge is added to.
+    pub fn scale(&self) -> Scale<'_> {
+        Scale {
+            holder: format!("Deployment {}", self.name),
+            field: "spec.replicas",
+            number: self.replicas,
+            replicas: self.replicas,
+            most: None,
+            applied_by: self.applied_by.as_deref(),
+            record: &self.record,
+        }
+    }
+
     /// How many pods there may be beyond `replicas`, as the Deployment's controller works it out.
     pub fn max_surge_of(&self, replicas: i32) -> i32 {
         self.max_surge.as_ref().and_then(|max| resolve(max, replicas)).unwrap_or(0).max(0)
@@ -113,20 +126,6 @@ struct WireDeploymentMeta {
     deletion_timestamp: Option<String>,
     annotations: Option<BTreeMap<String, String>>,
     managed_fields: Option<Vec<WireManagedFields>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct WireManagedFields {
-    manager: String,
-    operation: String,
-    fields_v1: Value,
-}
-
-impl WireManagedFields {
-    fn applies_replicas(&self) -> bool {
-        self.operation == "Apply" && self.fields_v1["f:spec"].get("f:replicas").is_some()
-    }
 }
 
 #[derive(Default, Deserialize)]
@@ -186,8 +185,8 @@ impl From<WireDeployment> for Deployment {
             generation: meta.generation,
             is_deleting: meta.deletion_timestamp.is_some(),
             is_opted_in: annotations.get(OPT_IN).is_some_and(|value| value == "true"),
-            record: FoundRecord::read(annotations.get(RECORD).map(String::as_str)),
-            applied_by: managers.into_iter().find(WireManagedFields::applies_replicas).map(|m| m.manager),
+            record: FoundRecord::read(annotations.get(RECORD).map(String::as_str)).of_replicas(),
+            applied_by: applied_by(managers, "replicas"),
             replicas: spec.replicas.unwrap_or(1),
             max_surge: (!is_recreate)
                 .then(|| max_surge.unwrap_or_else(|| IntOrString::String(DEFAULT_MAX_SURGE.to_owned()))),
@@ -205,7 +204,7 @@ impl From<WireDeployment> for Deployment {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -2,13 +2,16 @@
 //!
 //! Parse all configuration, then build, then bind, then run. What is decided, and why, is in `decide`.
 
-mod amount;
 mod decide;
 mod decline;
+
+mod amount;
+mod autoscaler;
 mod deployment;
 mod record;
+mod scale;
 
-mod owners;
+mod replica_set;
 mod turns;
 mod workloads;
 

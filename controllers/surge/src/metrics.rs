@@ -24,15 +24,18 @@ pub fn register(controller: &SurgeController) {
     metrics.before_scrape(move || {
         let (mut all, mut idle, mut broken) = (0, 0, 0);
         for key in controller.workloads.recorded(None) {
-            let Some(deployment) = controller.workloads.deployments.get(&key) else { continue };
-            match &deployment.record {
-                FoundRecord::Absent => {}
-                FoundRecord::Broken(_) => broken += 1,
-                FoundRecord::Valid(record) => {
-                    all += 1;
-                    let request = |pod: &String| controller.context.caches.requests.find(&key.namespace, pod);
-                    let is_live = |pod: &String| request(pod).is_some_and(|request| gives_turns(&request));
-                    idle += u64::from(!record.pods.iter().any(is_live));
+            for scaler in controller.workloads.scalers_of(&key) {
+                match scaler.record() {
+                    FoundRecord::Absent => {}
+                    FoundRecord::Broken(_) => broken += 1,
+                    FoundRecord::Valid(record) => {
+                        all += 1;
+                        let request =
+                            |pod: &String| controller.context.caches.requests.find(&key.namespace, pod);
+                        let is_live =
+                            |pod: &String| request(pod).is_some_and(|request| gives_turns(&request));
+                        idle += u64::from(!record.pods.iter().any(is_live));
+                    }
                 }
             }
         }
@@ -59,12 +62,11 @@ mod tests {
     async fn a_record_without_a_live_request_is_counted() {
         let context = testing::context(|_, _, _| testing::failure(500, "InternalError"));
         let controller =
-            SurgeController { context, workloads: Workloads::default(), turns: TurnTable::default() };
+            SurgeController { context, workloads: Workloads::new(), turns: TurnTable::default() };
         let context = &controller.context;
-        controller.workloads.start(&context.client, context);
         register(&controller);
-        let pods =
-            ["live", "gone"].map(|pod| SurgeRecord::new(1, [pod.to_owned()].into(), Timestamp::UNIX_EPOCH));
+        let pods = ["live", "gone"]
+            .map(|pod| SurgeRecord::new(1, 1, [pod.to_owned()].into(), Timestamp::UNIX_EPOCH));
         let records = pods.map(FoundRecord::Valid);
         for (name, record) in
             ["a", "b", "c"].into_iter().zip(records.into_iter().chain([FoundRecord::Broken(String::new())]))

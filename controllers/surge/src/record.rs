@@ -1,5 +1,6 @@
-//! The record of a surge: what was added to a workload's replicas, and for which pods. It is an annotation of the
-//! Deployment and is written in the same update as the replicas, so that one is never there without the other.
+//! The record of a surge: what was added to a number, and for which pods. It is an annotation of the object that has the
+//! number (`spec.replicas` of a Deployment, or `spec.minReplicas` of its autoscaler) and is written in the same update, so
+//! that one is never there without the other.
 
 use std::collections::BTreeSet;
 
@@ -13,9 +14,9 @@ pub const RECORD: &str = "surge.coordination.k8s.io/record";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SurgeRecord {
-    /// How many replicas were added.
+    /// What was added to the number.
     pub delta: i32,
-    /// `spec.replicas` as it was written, with the delta.
+    /// The number as it was written, with the delta.
     pub replicas: i32,
     /// UIDs of the pods that are to be evicted, one for each replica that was added.
     pub pods: BTreeSet<String>,
@@ -36,10 +37,16 @@ pub enum FoundRecord {
 }
 
 impl SurgeRecord {
-    /// The record of the replicas that these pods are given beyond `base`, as of now.
-    pub fn new(base: i32, pods: BTreeSet<String>, now: Timestamp) -> Self {
-        let delta = i32::try_from(pods.len()).unwrap_or(i32::MAX);
-        Self { delta, replicas: base.saturating_add(delta), pods, since: now }
+    /// The record of a surge that gives each of these pods a replica beyond `floor`, as of now. `base` is the number without
+    /// the surge.
+    pub fn new(base: i32, floor: i32, pods: BTreeSet<String>, now: Timestamp) -> Self {
+        let replicas = floor.saturating_add(count(&pods));
+        Self { delta: replicas - base, replicas, pods, since: now }
+    }
+
+    /// How many pods the surge is for.
+    pub fn surged(&self) -> i32 {
+        count(&self.pods)
     }
 
     /// The value of the annotation.
@@ -47,19 +54,23 @@ impl SurgeRecord {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// How many replicas are to be taken back from a Deployment that has this many now: the delta, but never so many that
-    /// it has fewer than it had before the surge. Who has set a lower number since has taken the surge back already.
-    pub fn to_take_back(&self, replicas: i32) -> i32 {
+    /// What is to be taken back from the number as it is now: the delta, but never so much that it is lower than before the
+    /// surge. Who has set a lower number since has taken the surge back already.
+    pub fn to_take_back(&self, number: i32) -> i32 {
         let base = self.replicas - self.delta;
-        replicas.saturating_sub(base).clamp(0, self.delta)
+        number.saturating_sub(base).clamp(0, self.delta)
     }
 
     fn contradiction(&self) -> Option<&'static str> {
-        if usize::try_from(self.delta).ok() != Some(self.pods.len()) || self.pods.is_empty() {
-            return Some("delta is not the number of pods");
+        if self.pods.is_empty() || self.delta < self.surged() {
+            return Some("delta is not that of its pods");
         }
         (self.replicas <= self.delta).then_some("replicas is not above delta")
     }
+}
+
+fn count(pods: &BTreeSet<String>) -> i32 {
+    i32::try_from(pods.len()).unwrap_or(i32::MAX)
 }
 
 impl FoundRecord {
@@ -72,6 +83,17 @@ impl FoundRecord {
                 Some(why) => Self::Broken(why.to_owned()),
             },
             Err(error) => Self::Broken(error.to_string()),
+        }
+    }
+
+    /// The record as one of `spec.replicas`, to which one is added for each pod and nothing else.
+    #[must_use]
+    pub fn of_replicas(self) -> Self {
+        match self {
+            Self::Valid(record) if record.delta != record.surged() => {
+                Self::Broken("delta is not the number of pods".to_owned())
+            }
+            found => found,
         }
     }
 
@@ -89,7 +111,12 @@ mod tests {
     use super::*;
 
     fn record(base: i32, pods: &[&str]) -> SurgeRecord {
-        SurgeRecord::new(base, pods.iter().map(|pod| (*pod).to_owned()).collect(), Timestamp::UNIX_EPOCH)
+        SurgeRecord::new(
+            base,
+            base,
+            pods.iter().map(|pod| (*pod).to_owned()).collect(),
+            Timestamp::UNIX_EPOCH,
+        )
     }
 
     #[test]
@@ -100,6 +127,13 @@ mod tests {
         assert_eq!(FoundRecord::read(None), FoundRecord::Absent);
     }
 
+    /// deploy/remove reads both numbers with a regular expression.
+    #[test]
+    fn delta_and_replicas_are_the_first_fields_in_this_order() {
+        let annotation = record(3, &["a"]).annotation();
+        assert!(annotation.starts_with(r#"{"delta":1,"replicas":4,"#), "{annotation}");
+    }
+
     #[test]
     fn a_record_that_contradicts_itself_is_broken() {
         for text in [
@@ -108,15 +142,27 @@ mod tests {
             "2",
             r#"{"delta":1}"#,
             r#"{"delta":0,"replicas":1,"pods":[],"since":"2026-01-01T00:00:00Z"}"#,
-            r#"{"delta":2,"replicas":3,"pods":["a"],"since":"2026-01-01T00:00:00Z"}"#,
+            r#"{"delta":1,"replicas":3,"pods":["a","b"],"since":"2026-01-01T00:00:00Z"}"#,
             r#"{"delta":2,"replicas":3,"pods":["a","a"],"since":"2026-01-01T00:00:00Z"}"#,
+            r#"{"delta":2,"replicas":3,"pods":["a"],"since":"2026-01-01T00:00:00Z"}"#,
             r#"{"delta":-1,"replicas":3,"pods":["a"],"since":"2026-01-01T00:00:00Z"}"#,
             r#"{"delta":1,"replicas":1,"pods":["a"],"since":"2026-01-01T00:00:00Z"}"#,
             r#"{"delta":1,"replicas":2,"pods":["a"],"since":"yesterday"}"#,
             r#"{"delta":1,"replicas":2,"pods":["a"],"since":"2026-01-01T00:00:00Z","more":1}"#,
         ] {
-            assert!(matches!(FoundRecord::read(Some(text)), FoundRecord::Broken(_)), "{text}");
+            let found = FoundRecord::read(Some(text)).of_replicas();
+            assert!(matches!(found, FoundRecord::Broken(_)), "{text}");
         }
+    }
+
+    /// minReplicas is far below the replicas that the load asks for: the delta spans the difference too.
+    #[test]
+    fn the_delta_of_an_autoscaler_may_be_more_than_its_pods() {
+        let written = SurgeRecord::new(2, 5, ["a".to_owned()].into(), Timestamp::UNIX_EPOCH);
+        assert_eq!((written.delta, written.replicas, written.surged()), (4, 6, 1));
+        let found = FoundRecord::read(Some(&written.annotation()));
+        assert_eq!(found, FoundRecord::Valid(written));
+        assert!(matches!(found.of_replicas(), FoundRecord::Broken(_)));
     }
 
     #[test]

@@ -93,7 +93,7 @@ fn build(client: Client, lease: LeaseHandle, shutdown: CancellationToken) -> Sur
         skew: Skew::default(),
         tasks,
     };
-    SurgeController { context, workloads: Workloads::default(), turns: TurnTable::default() }
+    SurgeController { context, workloads: Workloads::new(), turns: TurnTable::default() }
 }
 
 fn health(controller: &SurgeController) -> Health {

@@ -1,20 +1,23 @@
 //! The workloads of the cluster as the caches have them: which Deployment a pod is of, what scales it, and which of them
 //! have a surge.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drydock_runtime::cache::reflect;
-use drydock_runtime::{ControllerContext, ObjectChange, ObjectKey, Pod, Store};
+use drydock_runtime::{Cacheable, ControllerContext, ObjectChange, ObjectKey, Pod, Store};
 use kube::Client;
 use parking_lot::RwLock;
+use serde_json::{Value, json};
 
+use crate::autoscaler::HorizontalPodAutoscaler;
 use crate::deployment::Deployment;
-use crate::owners::{HorizontalPodAutoscaler, ReplicaSet};
 use crate::record::FoundRecord;
+use crate::replica_set::ReplicaSet;
+use crate::scale::Scale;
 
 /// The caches of workloads. Clones share them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Workloads {
     /// Deployments of all namespaces.
     pub deployments: Store<Deployment>,
@@ -22,8 +25,16 @@ pub struct Workloads {
     pub replica_sets: Store<ReplicaSet>,
     /// HorizontalPodAutoscalers of all namespaces.
     pub autoscalers: Store<HorizontalPodAutoscaler>,
+    index: Arc<RwLock<SurgeIndex>>,
+}
+
+/// What is found without looking at all objects.
+#[derive(Default)]
+struct SurgeIndex {
     /// Deployments with a record.
-    recorded: Arc<RwLock<BTreeSet<ObjectKey>>>,
+    recorded: BTreeSet<ObjectKey>,
+    /// Autoscalers, by what they scale.
+    autoscalers: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
 }
 
 /// What is known of the Deployment of a pod.
@@ -36,24 +47,77 @@ pub enum DeploymentOf {
     NotCached,
 }
 
+/// What has the number that a surge is added to.
+#[derive(Clone, Debug)]
+pub enum Scaler {
+    /// A Deployment that nothing scales but its owner.
+    Deployment(Arc<Deployment>),
+    /// An autoscaler: the Deployment's replicas are its own.
+    Autoscaler(Arc<HorizontalPodAutoscaler>),
+}
+
+impl Scaler {
+    /// The number of a Deployment with this many replicas.
+    pub fn scale(&self, replicas: i32) -> Scale<'_> {
+        match self {
+            Self::Deployment(deployment) => deployment.scale(),
+            Self::Autoscaler(autoscaler) => autoscaler.scale(replicas),
+        }
+    }
+
+    /// The part of the spec with this number.
+    pub fn spec(&self, number: i32) -> Value {
+        match self {
+            Self::Deployment(_) => json!({ "replicas": number }),
+            Self::Autoscaler(_) => json!({ "minReplicas": number }),
+        }
+    }
+
+    /// The record of a surge.
+    pub fn record(&self) -> &FoundRecord {
+        match self {
+            Self::Deployment(deployment) => &deployment.record,
+            Self::Autoscaler(autoscaler) => &autoscaler.record,
+        }
+    }
+}
+
 impl Workloads {
-    /// Starts feeding the caches. Returns at once.
-    pub fn start(&self, client: &Client, context: &ControllerContext) {
-        let stop = &context.shutdown;
-        context.tasks.spawn(reflect(client.clone(), self.deployments.clone(), stop.clone()));
-        context.tasks.spawn(reflect(client.clone(), self.replica_sets.clone(), stop.clone()));
-        context.tasks.spawn(reflect(client.clone(), self.autoscalers.clone(), stop.clone()));
-        let recorded = self.recorded.clone();
-        self.deployments.subscribe(move |change: &ObjectChange<Deployment>| {
+    /// Empty caches, which are indexed from now on.
+    pub fn new() -> Self {
+        let (deployments, replica_sets, autoscalers) = Default::default();
+        let workloads = Self { deployments, replica_sets, autoscalers, index: Arc::default() };
+        let index = workloads.index.clone();
+        workloads.deployments.subscribe(move |change: &ObjectChange<Deployment>| {
             let Some(key) = change.latest().map(|deployment| key_of(deployment)) else { return };
             let has_record = change.new.as_ref().is_some_and(|d| d.record != FoundRecord::Absent);
-            let mut recorded = recorded.write();
+            let recorded = &mut index.write().recorded;
             if has_record {
                 recorded.insert(key)
             } else {
                 recorded.remove(&key)
             };
         });
+        let index = workloads.index.clone();
+        workloads.autoscalers.subscribe(move |change: &ObjectChange<HorizontalPodAutoscaler>| {
+            let by_target = &mut index.write().autoscalers;
+            for (old, target) in change.old.iter().filter_map(|old| Some((old, old.target.as_ref()?))) {
+                by_target.entry(target.clone()).or_default().remove(&old.key());
+            }
+            for (new, target) in change.new.iter().filter_map(|new| Some((new, new.target.as_ref()?))) {
+                by_target.entry(target.clone()).or_default().insert(new.key());
+            }
+            by_target.retain(|_, scaling| !scaling.is_empty());
+        });
+        workloads
+    }
+
+    /// Starts feeding the caches. Returns at once.
+    pub fn start(&self, client: &Client, context: &ControllerContext) {
+        let stop = &context.shutdown;
+        context.tasks.spawn(reflect(client.clone(), self.deployments.clone(), stop.clone()));
+        context.tasks.spawn(reflect(client.clone(), self.replica_sets.clone(), stop.clone()));
+        context.tasks.spawn(reflect(client.clone(), self.autoscalers.clone(), stop.clone()));
     }
 
     /// Whether each cache holds a complete list.
@@ -82,17 +146,27 @@ impl Workloads {
         }
     }
 
-    /// The name of an autoscaler that scales the Deployment.
-    pub fn autoscaler_of(&self, deployment: &ObjectKey) -> Option<String> {
-        let all = self.autoscalers.all();
-        let scaling = all.iter().find(|autoscaler| autoscaler.deployment.as_ref() == Some(deployment))?;
-        Some(drydock_runtime::Cacheable::name(scaling.as_ref()).to_owned())
+    /// The autoscalers that scale what has this name: a Deployment, or something else since.
+    pub fn autoscalers_of(&self, key: &ObjectKey) -> Vec<Arc<HorizontalPodAutoscaler>> {
+        let scaling = self.index.read().autoscalers.get(key).cloned().unwrap_or_default();
+        scaling.iter().filter_map(|key| self.autoscalers.get(key)).collect()
     }
 
-    /// The Deployments with a record: of a namespace, or all.
-    pub fn recorded(&self, namespace: Option<&str>) -> Vec<ObjectKey> {
+    /// Everything that a surge of this Deployment may be recorded on: the Deployment, and what scales it.
+    pub fn scalers_of(&self, key: &ObjectKey) -> Vec<Scaler> {
+        let autoscalers = self.autoscalers_of(key).into_iter().map(Scaler::Autoscaler);
+        self.deployments.get(key).map(Scaler::Deployment).into_iter().chain(autoscalers).collect()
+    }
+
+    /// The Deployments with a record, on themselves or on an autoscaler: of a namespace, or all.
+    pub fn recorded(&self, namespace: Option<&str>) -> BTreeSet<ObjectKey> {
+        let index = self.index.read();
+        let scaled = index.autoscalers.iter().filter(|(_, scaling)| {
+            let all = scaling.iter().filter_map(|key| self.autoscalers.get(key));
+            all.into_iter().any(|autoscaler| autoscaler.record != FoundRecord::Absent)
+        });
         let is_there = |key: &&ObjectKey| namespace.is_none_or(|namespace| *key.namespace == *namespace);
-        self.recorded.read().iter().filter(is_there).cloned().collect()
+        index.recorded.iter().chain(scaled.map(|(key, _)| key)).filter(is_there).cloned().collect()
     }
 }
 

@@ -41,6 +41,31 @@ async fn a_deployment_at_its_budget_has_a_second_replica_before_its_pod_goes() -
     site.end("surge").await
 }
 
+/// The Deployment's replicas are the autoscaler's. It has no metrics here, and follows its minReplicas all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn with_an_autoscaler_its_min_replicas_are_raised_and_taken_back() -> Result<()> {
+    let site = SurgeSite::new("surge-scaled").await?;
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": APP});
+    site.namespace
+        .kubectl
+        .apply(&json!({
+            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": APP},
+            "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 2},
+        }))
+        .await?;
+    let _interceptor = site.start()?;
+    let (pod, node) = site.registered_pod().await?;
+    site.namespace.kubectl.apply(&named_node_maintenance("surge-scaled", "Drain", &[&node])).await?;
+    let kubectl = &site.namespace.kubectl;
+    kubectl.ok(&["wait", "hpa/only", "--for=jsonpath={.spec.minReplicas}=2", "--timeout=60s"]).await?;
+    ensure!(record(&site.deployment().await?).is_none(), "it is on the autoscaler");
+    kubectl.ok(&["wait", "evreq", &pod, "--for=condition=Evicted", "--timeout=90s"]).await?;
+    kubectl.ok(&["wait", "hpa/only", "--for=jsonpath={.spec.minReplicas}=1", "--timeout=60s"]).await?;
+    let autoscaler = kubectl.object("hpa", APP).await?;
+    ensure!(autoscaler["metadata"]["annotations"].get(RECORD).is_none(), "{autoscaler}");
+    site.end("surge-scaled").await
+}
+
 /// The second replica finds no node, so that the record stands when the interceptor is killed. Another one goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interceptor_that_is_killed_after_its_update_goes_on_with_it() -> Result<()> {
