@@ -11,13 +11,15 @@ use drydock_testkit::kubectl::Kubectl;
 use drydock_testkit::wait::{schema_served, until};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::Api;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::shared::LIMIT;
 
 const ANNOTATION: &str = "nodemaintenance.k8s.io/cordoned-by";
 const TAINT: &str = "nodemaintenance.k8s.io/draining-daemonsets";
+const RECORD: &str = "surge.coordination.k8s.io/record";
+const REGISTERED: &str = "interceptor.evictionrequest.coordination.k8s.io/priority_surge.coordination.k8s.io";
 
 /// The nodes stayed cordoned and tainted forever, and no namespace could be deleted.
 #[tokio::test(flavor = "multi_thread")]
@@ -73,6 +75,7 @@ impl Site {
         kubectl.ok(&["wait", "nodemaintenance/all", "--for=condition=Drained", "--timeout=60s"]).await?;
         let drained = "--for=condition=Drained";
         kubectl.ok(&["wait", "node/free-000", "node/cordoned-000", drained, "--timeout=60s"]).await?;
+        leave_surges(&kubectl).await?;
         Ok(Site { drydock, kubectl })
     }
 
@@ -107,6 +110,13 @@ impl Site {
             ensure!(conditions.iter().all(|c| ours.iter().all(|ours| c["type"] != *ours)), "{node}");
             ensure!(conditions.iter().any(|c| c["type"] == "Ready"), "{node}");
         }
+        for (name, replicas) in [("surged", 2), ("lowered", 1)] {
+            let deployment = self.kubectl.object("deployment", name).await?;
+            ensure!(deployment["spec"]["replicas"] == replicas, "{deployment}");
+            ensure!(deployment["metadata"]["annotations"].get(RECORD).is_none(), "{deployment}");
+        }
+        let pods = self.kubectl.ok(&["get", "pods", "-o", "yaml"]).await?;
+        ensure!(pods.contains("kind: Pod") && !pods.contains(REGISTERED), "{pods}");
         let label = ["-l", "app.kubernetes.io/part-of=drydock", "-o", "name", "--all-namespaces"];
         for kind in ["clusterroles", "clusterrolebindings", "rolebindings", "flowschemas", "apiservices"] {
             let left = self.kubectl.ok(&[&["get", kind], &label[..]].concat()).await?;
@@ -116,6 +126,26 @@ impl Site {
         self.kubectl.ok(&["create", "namespace", "later"]).await?;
         self.kubectl.ok(&["delete", "namespace", "later", "--timeout=60s"]).await.map(drop)
     }
+}
+
+/// What an interceptor of surges leaves that is killed in the middle: its own number, and one that the owner has lowered
+/// since.
+async fn leave_surges(kubectl: &Kubectl) -> Result<()> {
+    for (name, replicas) in [("surged", 3), ("lowered", 1)] {
+        let record = r#"{"delta":1,"replicas":3,"pods":["u"],"since":"2026-01-01T00:00:00Z"}"#;
+        let labels = json!({"app": name});
+        let pod =
+            json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "none"}]}});
+        let deployment = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": name, "annotations": {RECORD: record}},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": pod},
+        });
+        kubectl.apply(&deployment).await?;
+        kubectl.ok(&["rollout", "status", &format!("deployment/{name}"), "--timeout=60s"]).await?;
+    }
+    let registered = format!("{REGISTERED}=20000/interceptor");
+    kubectl.ok(&["annotate", "pods", "--all", &registered]).await.map(drop)
 }
 
 async fn remove(host: &TestHost, arguments: &[&str]) -> Result<String> {
