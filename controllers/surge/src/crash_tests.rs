@@ -43,14 +43,26 @@ struct Cluster {
     is_quota_full: bool,
     /// Whether the owner has taken the opt-in away.
     is_opted_out: bool,
+    /// Whether the owner has applied the number without the surge.
+    was_lowered: bool,
 }
 
 impl Cluster {
     fn new(base: i32, max_surge: i32, asked: usize) -> Self {
         let pods = (0..asked).map(|i| (format!("p{i}"), Stage::Unasked)).collect();
-        let (is_quota_full, is_opted_out) = (false, false);
-        let (number, replicas, ready, record, least) = (base, base, base, None, None);
-        Self { base, max_surge, least, number, replicas, record, pods, ready, is_quota_full, is_opted_out }
+        Self {
+            base,
+            max_surge,
+            least: None,
+            number: base,
+            replicas: base,
+            record: None,
+            pods,
+            ready: base,
+            is_quota_full: false,
+            is_opted_out: false,
+            was_lowered: false,
+        }
     }
 
     fn autoscaled(self) -> Self {
@@ -206,7 +218,11 @@ impl Cluster {
         });
         let full = Self { is_quota_full: true, ..self.clone() };
         let opted_out = Self { is_opted_out: true, ..self.clone() };
-        withdrawn.chain([full, opted_out]).collect()
+        let mut lowered = Self { number: self.unsurged(), was_lowered: true, ..self.clone() };
+        if lowered.least.is_none() {
+            lowered.replicas = lowered.number;
+        }
+        withdrawn.chain([full, opted_out, lowered]).collect()
     }
 
     /// Lets everything run, without a crash, until nothing changes any more.
@@ -235,7 +251,7 @@ fn explore(start: Cluster, may_be_stale: bool) -> usize {
         assert_eq!((rest.replicas, &rest.record), (rest.base, &None), "from {state:?} to {rest:?}");
         assert_eq!(rest.number, rest.unsurged(), "from {state:?} to {rest:?}");
         // An autoscaler may be at its greatest number because it has not lowered the replicas since the surge before.
-        let is_held_up = rest.is_quota_full || rest.is_opted_out || rest.least.is_some();
+        let is_held_up = rest.is_quota_full || rest.is_opted_out || rest.was_lowered || rest.least.is_some();
         let all_left = rest.pods.values().all(|stage| *stage == Stage::Over);
         assert!(all_left || is_held_up, "from {state:?} to {rest:?}");
         let changed = state.others().into_iter().chain(state.mishaps());

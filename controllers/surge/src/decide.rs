@@ -133,10 +133,12 @@ impl Surge<'_> {
         let mut decision = SurgeDecision::default();
         let mut allowance = Allowance::of(self, turns);
         let mut pods = BTreeSet::new();
+        let mut deadlines = Vec::new();
         for turn in self.in_order(turns) {
             if !turn.is_waiting {
                 if self.is_for(&turn.pod) && self.keeps(turn, now) && self.has_room(&pods) {
                     pods.insert(turn.pod.clone());
+                    deadlines.push(self.deadline(turn));
                 }
                 continue;
             }
@@ -159,11 +161,15 @@ impl Surge<'_> {
                 }
                 TurnVerdict::Wait(text) => decision.waits.push((turn.pod.clone(), text)),
             }
-            let deadline = self.waits_since(turn).checked_add(self.deployment.progress_deadline).ok();
-            decision.again_at = [decision.again_at, deadline].into_iter().flatten().min();
+            deadlines.push(self.deadline(turn));
         }
+        decision.again_at = deadlines.into_iter().flatten().filter(|deadline| *deadline > now).min();
         decision.write = self.write_for(pods, now);
         decision
+    }
+
+    fn deadline(&self, turn: &SurgeTurn) -> Option<Timestamp> {
+        self.waits_since(turn).checked_add(self.deployment.progress_deadline).ok()
     }
 
     /// Whether a pod whose turn has ended well keeps its replica: as long as the pod may go, or the replica may come
@@ -175,7 +181,7 @@ impl Surge<'_> {
 
     fn refusal(&self, turn: &SurgeTurn, now: Timestamp) -> Option<String> {
         let waited = now.duration_since(self.waits_since(turn));
-        turn_refusal(self.deployment, self.scale, self.is_undone(turn), waited)
+        turn_refusal(self.deployment, waited)
     }
 
     fn has_room(&self, pods: &BTreeSet<String>) -> bool {
@@ -197,6 +203,9 @@ impl Surge<'_> {
         };
         if !turn.is_ready {
             return declined("the pod is not ready");
+        }
+        if self.is_undone(turn) {
+            return declined(&format!("others have lowered {} of {}", self.scale.field, self.scale.holder));
         }
         if allowance.take(budget, self.is_for(&turn.pod)) {
             return TurnVerdict::End(match self.is_for(&turn.pod) {
@@ -229,7 +238,9 @@ impl Surge<'_> {
             return None;
         }
         let (base, floor) = (self.scale.base(), self.scale.floor());
-        let record = (!pods.is_empty()).then(|| SurgeRecord::new(base, floor, pods, now));
+        // A lowered number is no floor for other pods: they are decided about when the record is gone.
+        let record =
+            (!pods.is_empty() && !self.scale.is_lowered()).then(|| SurgeRecord::new(base, floor, pods, now));
         Some(SurgeWrite { number: record.as_ref().map_or(base, |record| record.replicas), record })
     }
 }

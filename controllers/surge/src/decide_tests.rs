@@ -83,7 +83,8 @@ fn the_turn_ends_when_the_budget_allows_the_eviction_and_the_replica_stays_until
     let ready = decided(&up, &[turn("a", 5, 1)]);
     assert!(matches!(ready.ends.as_slice(), [(_, TurnEnd::Done(_))]), "{ready:?}");
     assert_eq!(ready.write, None);
-    assert_eq!(decided(&up, &[ended(turn("a", 5, 1))]), SurgeDecision::default());
+    let leaving = SurgeDecision { again_at: Some(at(600)), ..SurgeDecision::default() };
+    assert_eq!(decided(&up, &[ended(turn("a", 5, 1))]), leaving);
     assert_eq!(decided(&up, &[]).write, taken_back(1));
 }
 
@@ -293,6 +294,8 @@ fn an_owner_who_lowers_the_replicas_has_taken_the_surge_back() {
         assert_eq!(decision.write, taken_back(replicas));
         assert_eq!(decided(&lowered, &[ended(turn("a", 5, 0))]).write, taken_back(replicas));
     }
+    let next = decided(&Deployment { replicas: 2, ..surged(2, &["a"]) }, &[turn("b", 5, 0)]);
+    assert_eq!((next.write, next.ends.len()), (taken_back(2), 0), "another pod is decided about next time");
     let stopped = Deployment { replicas: 0, ..surged(2, &["a"]) };
     assert_eq!(decided(&stopped, &[turn("a", 5, 0)]).write, taken_back(0));
 }

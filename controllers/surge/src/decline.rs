@@ -30,18 +30,9 @@ pub fn workload_refusal(deployment: &Deployment, scale: &Scale<'_>) -> Option<St
     Some(format!("{owner} owns {} of {} by server-side apply", scale.field, scale.holder))
 }
 
-/// Why the turn of a pod that has waited this long is declined at present, if so. `is_undone` says that others have lowered
-/// the replicas since the surge for it.
-pub fn turn_refusal(
-    deployment: &Deployment,
-    scale: &Scale<'_>,
-    is_undone: bool,
-    waited: SignedDuration,
-) -> Option<String> {
+/// Why the turn of a pod that has waited this long is declined at present, if so.
+pub fn turn_refusal(deployment: &Deployment, waited: SignedDuration) -> Option<String> {
     let name = &deployment.name;
-    if is_undone {
-        return Some(format!("others have lowered {} of {}", scale.field, scale.holder));
-    }
     if deployment.is_rolling_out() {
         return Some(format!("a rollout of Deployment {name} runs"));
     }
@@ -74,9 +65,7 @@ mod tests {
     fn a_turn_is_refused_from_the_deadline_on() {
         let deployment =
             Deployment { progress_deadline: SignedDuration::from_secs(60), ..Deployment::default() };
-        let after = |seconds| {
-            turn_refusal(&deployment, &deployment.scale(), false, SignedDuration::from_secs(seconds))
-        };
+        let after = |seconds| turn_refusal(&deployment, SignedDuration::from_secs(seconds));
         assert_eq!((after(59), after(60).is_some()), (None, true));
     }
 }

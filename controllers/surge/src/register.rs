@@ -60,13 +60,9 @@ fn subscribe(controller: &SurgeController, queue: &WorkQueue<ObjectKey>) {
     });
     let (opted, controller) = (queue.clone(), controller.clone());
     controller.workloads.deployments.clone().subscribe(move |change: &ObjectChange<Deployment>| {
-        let is_opted_in = |d: &std::sync::Arc<Deployment>| d.is_opted_in;
-        let Some(deployment) = change.latest() else { return };
-        // The pods themselves come at the start.
-        if change.old.as_ref().is_some_and(is_opted_in) != deployment.is_opted_in {
-            for pod in controller.pods_of(deployment) {
-                opted.add(pod);
-            }
+        let Some((old, new)) = change.old.as_ref().zip(change.new.as_ref()) else { return };
+        if old.is_opted_in != new.is_opted_in {
+            controller.pods_of(new).into_iter().for_each(|pod| opted.add(pod));
         }
     });
 }
