@@ -125,13 +125,9 @@ impl SurgeController {
         };
         let autoscalers = self.workloads.autoscalers_of(&key);
         let scaling: Vec<_> = autoscalers.iter().filter(|autoscaler| autoscaler.is_of_deployment).collect();
-        let (scaler, others): (Scaler, Vec<Scaler>) = match scaling.as_slice() {
-            [] => (Scaler::Deployment(deployment.clone()), scalers.into_iter().skip(1).collect()),
-            [one] => {
-                let is_other =
-                    |scaler: &Scaler| !matches!(scaler, Scaler::Autoscaler(a) if Arc::ptr_eq(a, one));
-                (Scaler::Autoscaler((*one).clone()), scalers.into_iter().filter(is_other).collect())
-            }
+        let scaler = match scaling.as_slice() {
+            [] => Scaler::Deployment(deployment.clone()),
+            [one] => Scaler::Autoscaler((*one).clone()),
             _ => {
                 let requeue = self.take_back(&scalers).await?;
                 let why =
@@ -141,6 +137,7 @@ impl SurgeController {
                 return Ok(requeue);
             }
         };
+        let others: Vec<_> = scalers.into_iter().filter(|other| !other.is_same(&scaler)).collect();
         match self.take_back(&others).await? {
             Requeue::Never => {}
             again => return Ok(again),

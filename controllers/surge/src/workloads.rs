@@ -35,6 +35,8 @@ struct SurgeIndex {
     recorded: BTreeSet<ObjectKey>,
     /// Autoscalers, by what they scale.
     autoscalers: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// What autoscalers with a record scale, by autoscaler.
+    recorded_targets: BTreeMap<ObjectKey, ObjectKey>,
 }
 
 /// What is known of the Deployment of a pod.
@@ -73,6 +75,15 @@ impl Scaler {
         }
     }
 
+    /// Whether both are the same object, in whatever version.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Deployment(a), Self::Deployment(b)) => a.uid == b.uid,
+            (Self::Autoscaler(a), Self::Autoscaler(b)) => a.uid == b.uid,
+            _ => false,
+        }
+    }
+
     /// The record of a surge.
     pub fn record(&self) -> &FoundRecord {
         match self {
@@ -100,14 +111,18 @@ impl Workloads {
         });
         let index = workloads.index.clone();
         workloads.autoscalers.subscribe(move |change: &ObjectChange<HorizontalPodAutoscaler>| {
-            let by_target = &mut index.write().autoscalers;
+            let SurgeIndex { autoscalers, recorded_targets, .. } = &mut *index.write();
             for (old, target) in change.old.iter().filter_map(|old| Some((old, old.target.as_ref()?))) {
-                by_target.entry(target.clone()).or_default().remove(&old.key());
+                autoscalers.entry(target.clone()).or_default().remove(&old.key());
+                recorded_targets.remove(&old.key());
             }
             for (new, target) in change.new.iter().filter_map(|new| Some((new, new.target.as_ref()?))) {
-                by_target.entry(target.clone()).or_default().insert(new.key());
+                autoscalers.entry(target.clone()).or_default().insert(new.key());
+                if new.record != FoundRecord::Absent {
+                    recorded_targets.insert(new.key(), target.clone());
+                }
             }
-            by_target.retain(|_, scaling| !scaling.is_empty());
+            autoscalers.retain(|_, scaling| !scaling.is_empty());
         });
         workloads
     }
@@ -161,12 +176,8 @@ impl Workloads {
     /// The Deployments with a record, on themselves or on an autoscaler: of a namespace, or all.
     pub fn recorded(&self, namespace: Option<&str>) -> BTreeSet<ObjectKey> {
         let index = self.index.read();
-        let scaled = index.autoscalers.iter().filter(|(_, scaling)| {
-            let all = scaling.iter().filter_map(|key| self.autoscalers.get(key));
-            all.into_iter().any(|autoscaler| autoscaler.record != FoundRecord::Absent)
-        });
         let is_there = |key: &&ObjectKey| namespace.is_none_or(|namespace| *key.namespace == *namespace);
-        index.recorded.iter().chain(scaled.map(|(key, _)| key)).filter(is_there).cloned().collect()
+        index.recorded.iter().chain(index.recorded_targets.values()).filter(is_there).cloned().collect()
     }
 }
 

@@ -83,6 +83,26 @@ async fn an_interceptor_that_is_killed_after_its_update_goes_on_with_it() -> Res
     site.end("surge-killed").await
 }
 
+/// The owner takes the opt-in away in the middle: the replica goes, and the budget holds the pod as it did without.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_surge_is_taken_back_when_the_opt_in_goes() -> Result<()> {
+    let site = SurgeSite::new("surge-opted-out").await?;
+    let _interceptor = site.start()?;
+    let (pod, node) = site.registered_pod().await?;
+    site.namespace.kubectl.ok(&["cordon", site.other_than(&node)?]).await?;
+    site.namespace.kubectl.apply(&named_node_maintenance("surge-opted-out", "Drain", &[&node])).await?;
+    site.until("surged", |d| replicas(d) == Some(2) && record(d).is_some()).await?;
+    let kubectl = &site.namespace.kubectl;
+    kubectl.ok(&["annotate", "deployment", APP, "surge.coordination.k8s.io/enabled-"]).await?;
+    site.until("as before", |d| replicas(d) == Some(1) && record(d).is_none()).await?;
+    let next = "--for=jsonpath={.status.activeInterceptors[0]}=imperative-eviction.k8s.io";
+    kubectl.ok(&["wait", "evreq", &pod, next, "--timeout=60s"]).await?;
+    let entry = site.entry(&pod).await?;
+    let why = "Deployment only has no annotation surge.coordination.k8s.io/enabled: true";
+    ensure!(entry["message"] == why, "{entry}");
+    site.end("surge-opted-out").await
+}
+
 /// While no interceptor ran, the drain was given up: nothing but the record tells of the replica.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_whose_request_is_gone_is_taken_back_from_the_record_alone() -> Result<()> {
