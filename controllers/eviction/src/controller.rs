@@ -25,7 +25,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tracing::debug;
 
-use crate::decision::{Config, RequestDecision, TargetPod, Warning};
+use crate::decision::{Config, RequestAction, RequestDecision, TargetPod, Warning};
 use crate::deleted_pods::DeletedPods;
 use crate::machine::step;
 use crate::metrics::RequestMetrics;
@@ -118,20 +118,21 @@ struct RequestReconciler {
 impl RequestReconciler {
     async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, CallError> {
         let Some(request) = self.context.caches.requests.get(&key) else { return Ok(Requeue::Never) };
-        let decision = self.decide(&request).await?;
-        if decision.delete {
-            self.removals.add(key);
-            return Ok(Requeue::Never);
+        match self.decide(&request).await?.action() {
+            RequestAction::Remove => {
+                self.removals.add(key);
+                Ok(Requeue::Never)
+            }
+            RequestAction::WriteStatus(status, warnings) => {
+                self.context.check_lease()?;
+                self.write_status(&request, &status, warnings).await
+            }
+            RequestAction::ChangeLabels(labels, wake) => {
+                self.context.check_lease()?;
+                self.change_labels(&request, &labels, wake).await
+            }
+            RequestAction::Wait(wake) => Ok(come_back(wake, self.context.clock)),
         }
-        self.context.check_lease()?;
-        if let Some(status) = &decision.status {
-            // Labels and the next wake-up are decided again when the watch delivers the changed object.
-            return self.write_status(&request, status, decision.warnings).await;
-        }
-        if !decision.labels.is_empty() {
-            return self.change_labels(&request, &decision.labels, decision.wake).await;
-        }
-        Ok(come_back(decision.wake, self.context.clock))
     }
 
     /// Decides with the time after the pod was read: a live read may take long, and the API server refuses
@@ -140,12 +141,8 @@ impl RequestReconciler {
         let Some(target) = request.spec.target.pod.as_ref() else { return Ok(RequestDecision::default()) };
         let namespace = &request.metadata.namespace;
         let cached = self.context.caches.pods.find(namespace, &target.name);
-        let cached = cached.filter(|pod| pod.uid == target.uid);
-        let seen = match &cached {
-            Some(pod) => TargetPod::Present(pod),
-            None if self.deleted_pods.contains(&request.key()) => TargetPod::Absent,
-            None => TargetPod::NotCached,
-        };
+        let is_deleted = self.deleted_pods.contains(&request.key());
+        let seen = TargetPod::of_cache(cached.as_deref(), &target.uid, is_deleted);
         let decision = step(request, seen, self.context.clock.now(), &self.config);
         // A request that was taken up is never held back, nor one that a finalizer keeps: somebody waits for
         // its end.
@@ -159,11 +156,7 @@ impl RequestReconciler {
         }
         let live = find(&api::<Pod>(&self.context.client, namespace), &target.name).await;
         let live = live.map_err(CallError::of("reading the pod"))?.map(|wire| wire.object);
-        let seen = match &live {
-            Some(pod) if pod.uid == target.uid => TargetPod::Present(pod),
-            Some(other) => TargetPod::Replaced(&other.uid),
-            None => TargetPod::Absent,
-        };
+        let seen = TargetPod::of_live_read(live.as_ref(), &target.uid);
         let found = matches!(seen, TargetPod::Present(_));
         debug!(request = %request.key(), found, "read a pod that is not cached from the host");
         Ok(step(request, seen, self.context.clock.now(), &self.config))

@@ -49,6 +49,27 @@ pub enum TargetPod<'a> {
     Replaced(&'a str),
 }
 
+impl<'a> TargetPod<'a> {
+    /// The target with this UID, from what the cache has under its name. `is_deleted` says that its DELETED event has been
+    /// seen.
+    pub(crate) fn of_cache(cached: Option<&'a Pod>, uid: &str, is_deleted: bool) -> Self {
+        match cached.filter(|pod| pod.uid == uid) {
+            Some(pod) => Self::Present(pod),
+            None if is_deleted => Self::Absent,
+            None => Self::NotCached,
+        }
+    }
+
+    /// The target with this UID, from what the API server has under its name.
+    pub(crate) fn of_live_read(live: Option<&'a Pod>, uid: &str) -> Self {
+        match live {
+            Some(pod) if pod.uid == uid => Self::Present(pod),
+            Some(other) => Self::Replaced(&other.uid),
+            None => Self::Absent,
+        }
+    }
+}
+
 /// The writes and events that a step decides on; none by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestDecision {
@@ -66,6 +87,34 @@ pub struct RequestDecision {
     pub confirm: bool,
     /// Warning events for the pod's owner, published once the status is written.
     pub warnings: Vec<Warning>,
+}
+
+/// The one thing that is done about a decision. What it leaves out is decided again when the watch delivers the changed
+/// object.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum RequestAction {
+    /// The request is removed.
+    Remove,
+    /// The status is written, and these warnings are published.
+    WriteStatus(Box<EvictionRequestStatus>, Vec<Warning>),
+    /// The labels are changed. The change may be one that the watch does not show, so the wake-up is kept.
+    ChangeLabels(BTreeMap<String, Option<String>>, Option<Timestamp>),
+    /// Nothing, until then or until something changes.
+    Wait(Option<Timestamp>),
+}
+
+impl RequestDecision {
+    /// What to do about it now.
+    pub(crate) fn action(self) -> RequestAction {
+        match self {
+            Self { delete: true, .. } => RequestAction::Remove,
+            Self { status: Some(status), warnings, .. } => {
+                RequestAction::WriteStatus(Box::new(status), warnings)
+            }
+            Self { labels, wake, .. } if !labels.is_empty() => RequestAction::ChangeLabels(labels, wake),
+            Self { wake, .. } => RequestAction::Wait(wake),
+        }
+    }
 }
 
 /// A Warning event.

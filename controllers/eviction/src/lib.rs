@@ -12,6 +12,8 @@ mod held;
 mod surplus;
 
 mod controller;
+#[cfg(test)]
+mod exploration_tests;
 mod metrics;
 mod removal;
 mod request_events;
