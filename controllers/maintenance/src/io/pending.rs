@@ -18,13 +18,20 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// Actions of all tasks.
 #[derive(Debug, Default)]
 pub(crate) struct PendingWrites {
-    waiting: HashMap<Task, Action>,
+    waiting: HashMap<Task, Decided>,
     written: HashMap<Task, Unseen>,
     /// When the write of a status was tried last.
     statuses_tried: HashMap<Task, Instant>,
     /// Tasks whose last write failed. Their queue tries them again with backoff, with the action that is
     /// current then.
     failed: HashSet<Task>,
+}
+
+#[derive(Debug)]
+struct Decided {
+    action: Action,
+    /// The version of the task's object in the cache that it was decided from.
+    seen: u64,
 }
 
 #[derive(Debug)]
@@ -51,13 +58,15 @@ impl PendingWrites {
             if self.written.contains_key(&task) {
                 continue;
             }
-            if self.waiting.get(&task) != Some(&action) && !self.failed.contains(&task) {
+            let is_new = self.waiting.get(&task).is_none_or(|before| before.action != action);
+            if is_new && !self.failed.contains(&task) {
                 let last = self.statuses_tried.get(&task).filter(|_| !action.is_urgent());
                 let since = last.map(|at| now.duration_since(*at));
                 let delay = since.map_or(Duration::ZERO, |since| STATUS_INTERVAL.saturating_sub(since));
                 queue.push((WriteJob::of(&action), delay));
             }
-            waiting.insert(task, action);
+            let seen = seen(&task);
+            waiting.insert(task, Decided { action, seen });
         }
         self.waiting = waiting;
         queue
@@ -69,7 +78,7 @@ impl PendingWrites {
         if matches!(task, Task::Status(_)) {
             self.statuses_tried.insert(task.clone(), now);
         }
-        self.waiting.get(task).cloned()
+        self.waiting.get(task).map(|decided| decided.action.clone())
     }
 
     /// Records that a write failed; its queue tries it again.
@@ -77,11 +86,14 @@ impl PendingWrites {
         self.failed.insert(task.clone());
     }
 
-    /// Records that an action was written, and the version of the object since then. One that was decided meanwhile does
-    /// not know of the write: it is decided again when that is seen.
+    /// Records that an action was written, and the version of the object since then. One that was decided meanwhile from a
+    /// cache without that version is decided again when it is seen.
     pub(crate) fn done(&mut self, action: &Action, version: u64, now: Instant) {
         let task = action.task();
-        self.waiting.remove(&task);
+        let is_over = |waiting: &Decided| waiting.action == *action || waiting.seen < version;
+        if self.waiting.get(&task).is_some_and(is_over) {
+            self.waiting.remove(&task);
+        }
         self.written.insert(task, Unseen { version, at: now });
     }
 
@@ -160,6 +172,19 @@ mod tests {
         assert_eq!(pending.begin(&task, now), None);
         assert!(pending.replace(actions(&[ask("b")]), |_| 6, now).is_empty());
         assert_eq!(pending.replace(actions(&[ask("b")]), |_| 7, now).len(), 1);
+        assert_eq!(pending.begin(&task, now), Some(ask("b")));
+    }
+
+    /// The watch showed a write before its answer came. What was decided from that was dropped with the answer, and no
+    /// event came to decide it again: a maintenance stayed as it was for good.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_decided_from_the_version_of_a_write_is_not_lost_when_its_answer_comes() {
+        let (mut pending, now) = (PendingWrites::default(), Instant::now());
+        pending.replace(actions(&[ask("a")]), |_| 0, now);
+        let task = ask("a").task();
+        let begun = pending.begin(&task, now).expect("it waits");
+        assert_eq!(pending.replace(actions(&[ask("b")]), |_| 7, now).len(), 1);
+        pending.done(&begun, 7, now);
         assert_eq!(pending.begin(&task, now), Some(ask("b")));
     }
 
