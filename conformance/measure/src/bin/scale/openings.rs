@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use futures::TryStreamExt;
+use futures::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, Patch, PatchParams};
@@ -46,8 +46,9 @@ impl BudgetWatch {
         let budgets = watcher(Api::<PodDisruptionBudget>::all(client.clone()), watcher::Config::default());
         tokio::spawn(async move {
             let mut budgets = std::pin::pin!(budgets);
-            while let Ok(Some(event)) = budgets.try_next().await {
-                let (Event::Apply(budget) | Event::InitApply(budget)) = event else { continue };
+            // After an error the watcher lists anew.
+            while let Some(event) = budgets.next().await {
+                let Ok(Event::Apply(budget) | Event::InitApply(budget)) = event else { continue };
                 let namespace = budget.namespace().unwrap_or_default();
                 let Some(status) = budget.status else { continue };
                 let (allowed, expected) = (status.disruptions_allowed, status.expected_pods);

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use drydock_testkit::kinds::{eviction_request_resource, eviction_requests};
-use futures::TryStreamExt;
 use futures::stream;
+use futures::{StreamExt, TryStreamExt};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt};
@@ -34,8 +34,9 @@ async fn wait(direct: &Client, all: usize) -> Result<()> {
     let mut events = pin!(watcher(requests, watcher::Config::default()));
     let bar = bar("turns", all);
     let mut seen = HashMap::new();
-    while let Some(event) = events.try_next().await.context("watching the requests")? {
-        if let Event::Apply(request) | Event::InitApply(request) = event {
+    // After an error the watcher lists anew: with so many requests a list takes longer than its version is kept.
+    while let Some(event) = events.next().await {
+        if let Ok(Event::Apply(request) | Event::InitApply(request)) = event {
             let settled = is_settled(&request.data["status"]);
             let before = seen.insert(request.name_any(), settled).unwrap_or_default();
             if settled && !before {
