@@ -2,7 +2,7 @@
 
 use drydock_api::eviction_request::interceptors::is_default;
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
-use drydock_api::metav1::{FieldsV1, ManagedFieldsEntry};
+use drydock_api::metav1::ManagedFieldsEntry;
 use drydock_api::text::quoted;
 use drydock_logging::target;
 use drydock_runtime::events::reasons::{INTERCEPTOR_SKIPPED, INTERCEPTOR_STARTED};
@@ -90,10 +90,7 @@ fn has_begun(request: &EvictionRequest, name: &str) -> bool {
 /// The field managers that own the entry of an interceptor. That of the controller, which made it, is not in the cache.
 fn writers(request: &EvictionRequest, name: &str) -> Vec<String> {
     let key = format!("k:{}", serde_json::json!({ "name": name }));
-    let owns = |entry: &&ManagedFieldsEntry| {
-        let fields = entry.fields_v1.as_ref().map(FieldsV1::to_value).unwrap_or_default();
-        !fields["f:status"]["f:interceptors"][&key].is_null()
-    };
+    let owns = |entry: &&ManagedFieldsEntry| !entry.fields()["f:status"]["f:interceptors"][&key].is_null();
     let entries = request.metadata.managed_fields.iter().filter(owns);
     entries.map(|entry| entry.manager.clone()).collect()
 }

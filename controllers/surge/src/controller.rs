@@ -5,7 +5,6 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
@@ -171,7 +170,6 @@ impl SurgeController {
         let open = self.turns.of(key);
         let pods: BTreeSet<String> =
             self.recorded_pods(key).into_iter().chain(open.keys().cloned()).collect();
-        let budgets = self.context.caches.budgets.all();
         let turn = |uid: String| {
             let pod = self.context.caches.pods.by_uid(&uid)?;
             let is_of = match self.workloads.deployment_of(&pod) {
@@ -184,13 +182,12 @@ impl SurgeController {
             let cached = self.context.caches.requests.find(&key.namespace, &uid);
             let request = cached.as_deref().or(open.map(|open| open.turn.request()))?;
             let is_live = is_of && gives_turns(request) && !pod.is_terminating() && !pod.is_terminal();
-            let covers =
-                |b: &&Arc<PodDisruptionBudget>| b.namespace == pod.namespace && b.covers(&pod.labels);
+            let budgets = || self.context.caches.budgets.in_namespace(&pod.namespace).into_iter();
             is_live.then(|| SurgeTurn {
                 began: open.map_or(Timestamp::MIN, |open| open.began),
                 is_waiting: open.map_or_else(|| is_turn_of(request, SURGE), |open| open.is_waiting()),
                 is_ready: pod.ready,
-                budgets: budgets.iter().filter(covers).cloned().collect(),
+                budgets: budgets().filter(|budget| budget.covers(&pod.labels)).collect(),
                 pod: uid,
             })
         };

@@ -1,5 +1,7 @@
 //! What is written, of which object, and what an answer leads to.
 
+use std::sync::Arc;
+
 use drydock_runtime::testing;
 use parking_lot::Mutex;
 use serde_json::Value;

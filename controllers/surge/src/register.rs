@@ -114,11 +114,8 @@ impl SurgeController {
     fn pods_of(&self, deployment: &Deployment) -> Vec<ObjectKey> {
         let key = key_of(deployment);
         let is_of = |pod: &Pod| matches!(self.workloads.deployment_of(pod), DeploymentOf::Known(d) if key_of(&d) == key);
-        let pods = self.context.caches.pods.all();
-        pods.iter()
-            .filter(|pod| pod.namespace == deployment.namespace && is_of(pod))
-            .map(|pod| pod.key())
-            .collect()
+        let pods = self.context.caches.pods.in_namespace(&deployment.namespace);
+        pods.iter().filter(|pod| is_of(pod)).map(|pod| pod.key()).collect()
     }
 }
 

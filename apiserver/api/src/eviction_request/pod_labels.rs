@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use drydock_machinery::metav1::{FieldsV1, ManagedFieldsEntry};
+use drydock_machinery::metav1::ManagedFieldsEntry;
 
 use super::types::EvictionRequest;
 
@@ -43,9 +43,13 @@ pub fn changes(
     let present = &request.metadata.labels;
     let set = of_pod.iter().filter(|(key, value)| present.get(*key) != Some(value));
     let set = set.map(|(key, value)| (key.clone(), Some(value.clone())));
-    let is_left = |key: &str| !of_pod.contains_key(key) && present.contains_key(key);
-    let left = from_pod(request).into_iter().filter(|key| is_left(key)).map(|key| (key, None));
-    left.chain(set).collect()
+    let mut changes: BTreeMap<String, Option<String>> = set.collect();
+    let is_left = |key: &String| !of_pod.contains_key(key) && present.contains_key(key);
+    // The managed fields are text, and read only for a label that the pod does not have.
+    if present.keys().any(is_left) {
+        changes.extend(from_pod(request).into_iter().filter(is_left).map(|key| (key, None)));
+    }
+    changes
 }
 
 /// Returns the labels of a request that its field manager `manager` applied. An apply that leaves one out removes it.
@@ -67,7 +71,7 @@ fn from_pod(request: &EvictionRequest) -> BTreeSet<String> {
 
 /// Keys of the labels of an entry of the managed fields.
 fn labels_of(entry: &ManagedFieldsEntry) -> Vec<String> {
-    let fields = entry.fields_v1.as_ref().map(FieldsV1::to_value).unwrap_or_default();
+    let fields = entry.fields();
     let labels = fields["f:metadata"]["f:labels"].as_object();
     let keys = labels.into_iter().flat_map(|labels| labels.keys());
     keys.filter_map(|key| key.strip_prefix("f:")).map(str::to_owned).collect()

@@ -49,6 +49,11 @@ impl ManagedFieldsEntry {
         Value::Object(entry)
     }
 
+    /// The set of fields as a JSON tree; null if there is none.
+    pub fn fields(&self) -> Value {
+        self.fields_v1.as_ref().map(FieldsV1::to_value).unwrap_or_default()
+    }
+
     /// Whether the entries are equal except for the time.
     pub fn is_same_but_for_time(&self, other: &Self) -> bool {
         self.fields_v1 == other.fields_v1 && self.texts()[..5] == other.texts()[..5]

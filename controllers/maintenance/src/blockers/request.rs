@@ -2,7 +2,7 @@
 //! are asked for again later.
 
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_api::metav1::{FieldsV1, ManagedFieldsEntry};
+use drydock_api::metav1::ManagedFieldsEntry;
 use drydock_api::reasons::{OTHER, REQUEST_WITHDRAWN, WORKLOAD_POD, WORKLOAD_RETURNS, WRONG_TARGET};
 use drydock_api::text::cut;
 use drydock_api::time::format_seconds;
@@ -64,7 +64,7 @@ fn owned(what: &str, managers: &[&str]) -> String {
 /// Field managers of the field at this path of FieldsV1.
 fn managers<'r>(request: &'r EvictionRequest, path: &[&str]) -> Vec<&'r str> {
     let owns = |entry: &&ManagedFieldsEntry| {
-        let fields = entry.fields_v1.as_ref().map(FieldsV1::to_value).unwrap_or_default();
+        let fields = entry.fields();
         path.iter().try_fold(&fields, |fields, element| fields.get(element)).is_some()
     };
     let owners = request.metadata.managed_fields.iter().filter(owns);

@@ -294,9 +294,8 @@ mod tests {
         let requester = "nodemaintenance.k8s.io";
         assert_eq!(applied_by(&trimmed, requester), applied_by(&whole, requester));
         assert_eq!(applied_by(&trimmed, requester).len(), 1);
-        let fields = |request: &EvictionRequest, entry: usize| {
-            request.metadata.managed_fields[entry].fields_v1.as_ref().unwrap().to_value()
-        };
+        let fields =
+            |request: &EvictionRequest, entry: usize| request.metadata.managed_fields[entry].fields();
         assert_eq!(trimmed.metadata.managed_fields.len(), 5);
         assert_eq!(fields(&trimmed, 4), fields(&whole, 4), "reports");
         assert_eq!(fields(&trimmed, 3), fields(&whole, 3), "finalizers");

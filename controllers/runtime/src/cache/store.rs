@@ -101,6 +101,12 @@ impl<T: Cacheable> Store<T> {
     pub fn all(&self) -> Vec<Arc<T>> {
         self.shared.objects.read().by_key.values().cloned().collect()
     }
+    /// The objects of a namespace, ordered by name.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<T>> {
+        let objects = self.shared.objects.read();
+        let from = objects.by_key.range(ObjectKey::new(namespace, "")..);
+        from.take_while(|(key, _)| *key.namespace == *namespace).map(|(_, object)| object.clone()).collect()
+    }
     /// Number of objects.
     pub fn len(&self) -> usize {
         self.shared.objects.read().by_key.len()

@@ -116,6 +116,18 @@ fn indexes_follow_an_object_that_moves_and_goes() {
 }
 
 #[test]
+fn objects_of_a_namespace_are_found_without_those_of_namespaces_with_similar_names() {
+    let store = Store::default();
+    for (namespace, name) in [("n", "b"), ("n", "a"), ("m", "c"), ("n-1", "d"), ("n1", "e")] {
+        store.apply(Pod { namespace: namespace.into(), ..pod(name, "", "1") });
+    }
+    let names =
+        |namespace| store.in_namespace(namespace).iter().map(|pod| pod.name.clone()).collect::<Vec<_>>();
+    assert_eq!((names("n"), names("n-1")), (vec!["a".to_owned(), "b".to_owned()], vec!["d".to_owned()]));
+    assert!(names("o").is_empty());
+}
+
+#[test]
 fn replaced_object_is_not_found_by_its_old_uid() {
     let store = Store::default();
     store.apply(pod("a", "n1", "1"));
