@@ -1,5 +1,8 @@
 //! deploy/remove, on hosts of their own: it removes what is left of Drydock, whatever was deleted before.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Output;
 
 use anyhow::{Context, Result, ensure};
@@ -47,6 +50,36 @@ async fn a_drydock_that_runs_is_removed_and_a_dry_run_changes_nothing() -> Resul
     assert_eq!(of_nodes(&before), of_nodes(&after));
     site.kubectl.ok(&["get", "nodemaintenance/all"]).await?;
     site.is_removed_by_the_script().await?;
+    site.is_as_before().await
+}
+
+/// Others work while it runs: a Deployment has another resourceVersion than the one that was read, and a pod is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_or_goes_in_the_meantime_does_not_end_the_removal() -> Result<()> {
+    let site = Site::start().await?;
+    let others = site.drydock.host.dir.join("others");
+    let in_the_meantime = format!(
+        r#"#!/bin/sh
+case "$*" in
+*' patch deployments surged '*)
+    [ -e "$0.changed" ] || {kubectl} annotate deployment surged by=others
+    touch "$0.changed" ;;
+*' annotate pod surged-'*)
+    {kubectl} delete pod "$5" --force ;;
+esac >/dev/null 2>&1
+exec {kubectl} "$@"
+"#,
+        kubectl = site.drydock.host.bin.join("kubectl").display()
+    );
+    std::fs::create_dir(&others)?;
+    let script = others.join("kubectl");
+    std::fs::write(&script, in_the_meantime)?;
+    std::fs::set_permissions(&script, Permissions::from_mode(0o755))?;
+    let (said, ()) =
+        tokio::try_join!(remove_by(&others, &site.drydock.host, &[]), site.end_with_their_deployments())?;
+    for said_of_it in ["it has changed in the meantime", "it has gone in the meantime"] {
+        ensure!(said.contains(said_of_it), "{said_of_it:?} is not in {said}");
+    }
     site.is_as_before().await
 }
 
@@ -149,11 +182,16 @@ async fn leave_surges(kubectl: &Kubectl) -> Result<()> {
 }
 
 async fn remove(host: &TestHost, arguments: &[&str]) -> Result<String> {
+    remove_by(&host.bin, host, arguments).await
+}
+
+/// With the kubectl of a directory.
+async fn remove_by(kubectl: &Path, host: &TestHost, arguments: &[&str]) -> Result<String> {
     let path = std::env::var("PATH").unwrap_or_default();
     let Output { status, stdout, stderr } = Command::new(repository().join("deploy/remove"))
         .args(arguments)
         .env("KUBECONFIG", host.admin())
-        .env("PATH", format!("{}:{path}", host.bin.display()))
+        .env("PATH", format!("{}:{path}", kubectl.display()))
         .kill_on_drop(true)
         .output()
         .await?;
