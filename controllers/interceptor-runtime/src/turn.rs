@@ -9,8 +9,8 @@ use crate::entry::ProgressReport;
 
 /// The interceptor's turn in the eviction of one pod. Clones are of the same turn.
 ///
-/// What is reported through it goes into the interceptor's entry in the request's status, at most once a second; if more is reported in
-/// between, the last is written.
+/// What is reported through it goes into the interceptor's entry in the request's status, at most once a second; if more
+/// is reported in between, the last is written.
 #[derive(Clone)]
 pub struct EvictionTurn {
     client: Client,

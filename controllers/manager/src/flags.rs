@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_direct_way_needs_a_token_and_is_taken_when_asked_for() {
+    fn the_direct_route_needs_a_token_and_is_taken_when_asked_for() {
         assert!(read(&["--direct-to-apiservice"]).unwrap_err().contains("--apiservice-token-file"));
         let file = |arguments: &[&str]| read(arguments).unwrap().direct_token_file().map(Path::to_owned);
         let given = "--apiservice-token-file=token";

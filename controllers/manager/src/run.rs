@@ -29,7 +29,7 @@ use crate::flags::Flags;
 /// Reported as the source of events.
 const COMPONENT: &str = "drydock-controller-manager";
 /// How long the controllers wait for the APIService of our kinds. Until it is known their requests go through the host.
-const WAY_KNOWN_WITHIN: Duration = Duration::from_secs(10);
+const ROUTE_KNOWN_WITHIN: Duration = Duration::from_secs(10);
 
 /// Runs until SIGTERM or SIGINT. Fails if the manager cannot start, or if it loses the lease.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
@@ -40,7 +40,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     };
     let metrics = Metrics::new();
     let mut connections = HostConnections::open(flags.kubeconfig.as_deref()).await?;
-    let way = connections.go_straight(&flags, &metrics)?;
+    let route = connections.go_straight(&flags, &metrics)?;
     let client = context::with_term(connections.writes, lease.clone());
     let port = match flags.address() {
         Some(address) => Some(metrics_port::bind(address, &flags.serving()).await?),
@@ -61,7 +61,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     }
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-controller-manager starts");
     if !context::wait_for_server(&context.client, &shutdown).await
-        || !is_known(way.as_deref(), &shutdown).await
+        || !is_known(route.as_deref(), &shutdown).await
     {
         return Ok(());
     }
@@ -108,20 +108,20 @@ impl HostConnections {
         let Some(token_file) = flags.direct_token_file() else { return Ok(None) };
         std::fs::metadata(token_file)
             .with_context(|| format!("--apiservice-token-file {}", token_file.display()))?;
-        let way = DirectRoute::follow(self.watches.clone(), token_file.to_owned(), metrics);
-        self.writes = way.over(self.writes.clone());
-        self.watches = way.over(self.watches.clone());
-        Ok(Some(way))
+        let route = DirectRoute::follow(self.watches.clone(), token_file.to_owned(), metrics);
+        self.writes = route.over(self.writes.clone());
+        self.watches = route.over(self.watches.clone());
+        Ok(Some(route))
     }
 }
 
-/// Waits for a while until it is known whether there is a direct way: watches stay on the way on which they began. `false`
+/// Waits for a while until it is known whether there is a direct route: watches stay on the route on which they began. `false`
 /// if stopped before.
-async fn is_known(way: Option<&DirectRoute>, stop: &CancellationToken) -> bool {
-    let Some(way) = way else { return true };
+async fn is_known(route: Option<&DirectRoute>, stop: &CancellationToken) -> bool {
+    let Some(route) = route else { return true };
     tokio::select! {
         () = stop.cancelled() => false,
-        _ = tokio::time::timeout(WAY_KNOWN_WITHIN, way.known()) => true,
+        _ = tokio::time::timeout(ROUTE_KNOWN_WITHIN, route.known()) => true,
     }
 }
 

@@ -20,8 +20,9 @@ use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
 use crate::skew::Skew;
 
-/// A context that holds the lease, with empty caches and a clock that goes as tokio's does. `answer` gets the method, the path with its query, and
-/// the body (null if there is none) of each request, and returns the code and the body of the response.
+/// A context that holds the lease, with empty caches and a clock that goes as tokio's does. `answer` gets the method, the
+/// path with its query, and the body (null if there is none) of each request, and returns the code and the body of the
+/// response.
 pub fn context(
     answer: impl Fn(&str, &str, Value) -> (u16, Value) + Send + Sync + 'static,
 ) -> ControllerContext {

@@ -68,7 +68,7 @@ async fn a_drain_costs_the_host_no_write_of_our_kinds_and_no_review_of_a_pod() -
 
 /// On a host of its own, whose API server is killed and gets another CA.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_aggregator_is_taken_while_the_direct_way_fails_and_not_for_a_denial() -> Result<()> {
+async fn the_aggregator_is_taken_while_the_direct_route_fails_and_not_for_a_denial() -> Result<()> {
     let drydock = Drydock::start(TestHost::start().await?, Options::default()).await?;
     let site = Site { drydock };
     site.goes_straight("at-first").await?;

@@ -1,4 +1,4 @@
-//! The circuit breaker: whether a request may try the way that has failed. Pure: the time is given.
+//! The circuit breaker: whether a request may try the route that has failed. Pure: the time is given.
 //!
 //! Closed, it lets every request through. A failure opens it for a pause, which doubles with each failure in a row. After
 //! the pause one request tries, while the others wait no longer than they would without it: it closes the breaker, or

@@ -1,4 +1,4 @@
-//! The way of requests for our own kinds: straight to drydock-apiserver, past the host's aggregator, which costs the host
+//! The route of requests for our own kinds: straight to drydock-apiserver, past the host's aggregator, which costs the host
 //! about half a millisecond of CPU for each. Everything else goes to the host.
 //!
 //! ```text

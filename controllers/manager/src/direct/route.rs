@@ -59,13 +59,13 @@ struct FallbackLabels {
 impl DirectRoute {
     /// Follows the APIService through `host` as long as the process runs. Requests carry the token in `token_file`.
     pub fn follow(host: Client, token_file: PathBuf, metrics: &Metrics) -> Arc<Self> {
-        let way = Arc::new(Self::unknown(host.clone(), token_file, metrics));
-        let told = way.clone();
-        tokio::spawn(api_service::follow(Api::all(host), move |found| told.set(found)));
-        way
+        let route = Arc::new(Self::unknown(host.clone(), token_file, metrics));
+        let follower = route.clone();
+        tokio::spawn(api_service::follow(Api::all(host), move |found| follower.set(found)));
+        route
     }
 
-    /// The way before the APIService has been read.
+    /// The route before the APIService has been read.
     pub(super) fn unknown(host: Client, token_file: PathBuf, metrics: &Metrics) -> Self {
         let state = State::new(Err(NoServer::Unread));
         let through_aggregator = metrics.add(
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_way_that_fails_again_and_again_is_logged_once_a_minute_and_for_each_new_reason() {
+    fn a_route_that_fails_again_and_again_is_logged_once_a_minute_and_for_each_new_reason() {
         let (mut logged, start) = (LoggedFailures::default(), Instant::now());
         let mut must = |reason, second| logged.must_log(reason, start + Duration::from_secs(second));
         assert_eq!([must("connect", 0), must("connect", 59), must("connect", 60)], [true, false, true]);

@@ -1,4 +1,4 @@
-//! Sends each request by its way.
+//! Sends each request by its route.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl DirectRoute {
     /// others, and those for our kinds while that fails, go to `host`.
     pub fn over(self: &Arc<Self>, host: Client) -> Client {
         let namespace = host.default_namespace().to_owned();
-        let router = Arc::new(Router { way: self.clone(), host, straight: Mutex::default() });
+        let router = Arc::new(Router { route: self.clone(), host, straight: Mutex::default() });
         let service = service_fn(move |request: Request<Body>| {
             let router = router.clone();
             async move { router.send(request).await }
@@ -33,7 +33,7 @@ impl DirectRoute {
 
 /// Sends the requests of one client.
 struct Router {
-    way: Arc<DirectRoute>,
+    route: Arc<DirectRoute>,
     host: Client,
     /// The client of the server that was used last.
     straight: Mutex<Option<(Arc<VerifiedServer>, Client)>>,
@@ -44,7 +44,7 @@ impl Router {
         if !is_ours(request.uri().path()) {
             return self.host.send(request).await;
         }
-        let Some((attempt, server)) = self.way.enter(Instant::now()) else {
+        let Some((attempt, server)) = self.route.enter(Instant::now()) else {
             return self.host.send(request).await;
         };
         let (parts, body) = request.into_parts();
@@ -60,12 +60,12 @@ impl Router {
                 self.fall_back(attempt, &server, &failure, assembled(&parts, &body)).await
             }
             Some(failure) => {
-                self.way.failed(attempt, &server, &failure, Instant::now());
+                self.route.failed(attempt, &server, &failure, Instant::now());
                 result
             }
             None => {
                 if result.is_ok() {
-                    self.way.succeeded(attempt, &server);
+                    self.route.succeeded(attempt, &server);
                 }
                 result
             }
@@ -79,8 +79,8 @@ impl Router {
         failure: &DirectFailure,
         request: Request<Body>,
     ) -> kube::Result<Response<Body>> {
-        self.way.failed(attempt, server, failure, Instant::now());
-        self.way.count(failure.name());
+        self.route.failed(attempt, server, failure, Instant::now());
+        self.route.count(failure.name());
         self.host.send(request).await
     }
 
@@ -90,7 +90,7 @@ impl Router {
         if let Some((_, client)) = straight.as_ref().filter(|(of, _)| Arc::ptr_eq(of, server)) {
             return Ok(client.clone());
         }
-        let client = self.way.client(server);
+        let client = self.route.client(server);
         let client = client.map_err(|error| DirectFailure::NoClient(format!("{error:#}")))?;
         *straight = Some((server.clone(), client.clone()));
         Ok(client)

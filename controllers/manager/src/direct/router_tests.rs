@@ -1,4 +1,4 @@
-//! Requests of a client with a direct way, to an API server on loopback and to a host that is a function.
+//! Requests of a client with a direct route, to an API server on loopback and to a host that is a function.
 
 #![allow(clippy::unwrap_used)]
 use std::convert::Infallible;
@@ -78,7 +78,7 @@ type Aggregated = Arc<Mutex<Vec<String>>>;
 
 struct Setup {
     server: Arc<ApiServer>,
-    way: Arc<DirectRoute>,
+    route: Arc<DirectRoute>,
     client: Client,
     metrics: Metrics,
     aggregated: Aggregated,
@@ -101,10 +101,10 @@ impl Setup {
             async { Ok::<_, Infallible>(answer) }
         });
         let host = Client::new(host, "default");
-        let way = Arc::new(DirectRoute::unknown(host.clone(), server.dir.path().join("token"), &metrics));
-        way.set(Ok(server.verified_by(server.dir.path())));
-        let client = way.over(host);
-        Self { server, way, client, metrics, aggregated }
+        let route = Arc::new(DirectRoute::unknown(host.clone(), server.dir.path().join("token"), &metrics));
+        route.set(Ok(server.verified_by(server.dir.path())));
+        let client = route.over(host);
+        Self { server, route, client, metrics, aggregated }
     }
 
     async fn send(&self, method: &str, path: &str, body: &str) -> u16 {
@@ -180,7 +180,7 @@ async fn a_write_that_might_be_made_twice_is_sent_once() {
     setup.server.answer(503);
     assert_eq!(setup.send("DELETE", PATH, "").await, 503);
     assert_eq!((setup.aggregated.lock().len(), setup.fallbacks("unavailable")), (0, 0));
-    assert_eq!(setup.send("DELETE", PATH, "").await, HOSTS, "the next request takes the other way");
+    assert_eq!(setup.send("DELETE", PATH, "").await, HOSTS, "the next request takes the other route");
 }
 
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn a_server_that_is_gone_is_replaced_by_the_aggregator_for_reads_and_write
     let mut verified = setup.server.verified_by(setup.server.dir.path());
     // Nothing listens on the port of a listener that is gone.
     verified.service.port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    setup.way.set(Ok(verified));
+    setup.route.set(Ok(verified));
     for method in ["GET", "PATCH", "DELETE"] {
         assert_eq!(setup.send(method, PATH, "{}").await, HOSTS, "{method}");
     }
@@ -201,13 +201,13 @@ async fn a_new_bundle_makes_a_new_client() {
     let (setup, other) = (Setup::new().await, ApiServer::start().await);
     assert_eq!(setup.get().await, 200);
     // The server goes on; only what is believed of its certificate changes.
-    setup.way.set(Ok(setup.server.verified_by(other.dir.path())));
+    setup.route.set(Ok(setup.server.verified_by(other.dir.path())));
     assert_eq!((setup.get().await, setup.fallbacks("tls")), (HOSTS, 1));
-    setup.way.set(Ok(setup.server.verified_by(setup.server.dir.path())));
+    setup.route.set(Ok(setup.server.verified_by(setup.server.dir.path())));
     assert_eq!(setup.get().await, 200, "a change ends the pause");
     let connections = setup.server.connections();
     assert_ne!(connections[0], connections[1]);
-    setup.way.set(Ok(setup.server.verified_by(setup.server.dir.path())));
+    setup.route.set(Ok(setup.server.verified_by(setup.server.dir.path())));
     assert_eq!((setup.get().await, setup.server.connections()[2]), (200, connections[1]), "the same again");
 }
 
@@ -215,27 +215,27 @@ async fn a_new_bundle_makes_a_new_client() {
 #[tokio::test]
 async fn a_late_failure_of_the_server_before_does_not_hold_up_the_new_one() {
     let setup = Setup::new().await;
-    let (attempt, before) = setup.way.enter(Instant::now()).unwrap();
+    let (attempt, before) = setup.route.enter(Instant::now()).unwrap();
     let mut elsewhere = setup.server.verified_by(setup.server.dir.path());
     elsewhere.service.namespace = "o".into();
-    setup.way.set(Ok(elsewhere));
-    let (_, present) = setup.way.enter(Instant::now()).unwrap();
-    setup.way.failed(attempt, &before, &DirectFailure::Unavailable, Instant::now());
-    assert!(setup.way.enter(Instant::now()).is_some(), "it is open");
-    setup.way.failed(attempt, &present, &DirectFailure::Unavailable, Instant::now());
-    assert!(setup.way.enter(Instant::now()).is_none(), "it fails itself");
-    setup.way.succeeded(attempt, &before);
-    assert!(setup.way.enter(Instant::now()).is_none(), "an answer of the server before is not its own");
+    setup.route.set(Ok(elsewhere));
+    let (_, present) = setup.route.enter(Instant::now()).unwrap();
+    setup.route.failed(attempt, &before, &DirectFailure::Unavailable, Instant::now());
+    assert!(setup.route.enter(Instant::now()).is_some(), "it is open");
+    setup.route.failed(attempt, &present, &DirectFailure::Unavailable, Instant::now());
+    assert!(setup.route.enter(Instant::now()).is_none(), "it fails itself");
+    setup.route.succeeded(attempt, &before);
+    assert!(setup.route.enter(Instant::now()).is_none(), "an answer of the server before is not its own");
 }
 
 #[tokio::test]
 async fn without_a_server_that_can_be_verified_the_aggregator_is_asked() {
     let setup = Setup::new().await;
-    setup.way.set(Err(NoServer::Insecure));
+    setup.route.set(Err(NoServer::Insecure));
     assert_eq!((setup.get().await, setup.fallbacks("apiservice")), (HOSTS, 1));
     let mut verified = setup.server.verified_by(setup.server.dir.path());
     verified.ca_bundle = b"none".to_vec();
-    setup.way.set(Ok(verified));
+    setup.route.set(Ok(verified));
     assert_eq!((setup.get().await, setup.fallbacks("apiservice")), (HOSTS, 2));
     assert!(setup.server.connections().is_empty());
 }
