@@ -4,6 +4,7 @@ pub mod time;
 pub mod validation;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use crate::object::{FieldsV1, ManagedFieldsEntry};
 use crate::schema::common::{SELECTOR_ITEMS_MAX, SELECTOR_VALUES_MAX, meta_schema};
@@ -42,12 +43,12 @@ pub struct ObjectMeta {
     /// Grace period of the deletion, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_grace_period_seconds: Option<i64>,
-    /// Label selectors match these.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
+    /// Label selectors match these. Objects may share them, as they may annotations and managed fields.
+    #[serde(skip_serializing_if = "is_empty_map")]
+    pub labels: Arc<BTreeMap<String, String>>,
     /// Not used for selection; for tools.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub annotations: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "is_empty_map")]
+    pub annotations: Arc<BTreeMap<String, String>>,
     /// Components that must finish before the object is removed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
@@ -55,8 +56,8 @@ pub struct ObjectMeta {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owner_references: Vec<OwnerReference>,
     /// Which manager set which field, as FieldsV1.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub managed_fields: Vec<ManagedFieldsEntry>,
+    #[serde(skip_serializing_if = "is_empty_list")]
+    pub managed_fields: Arc<[ManagedFieldsEntry]>,
 }
 
 impl ApiType for ObjectMeta {
@@ -238,6 +239,14 @@ impl LabelSelectorRequirement {
 /// Whether a number is 0; for `skip_serializing_if`.
 pub fn is_zero(n: &i64) -> bool {
     *n == 0
+}
+
+fn is_empty_map(map: &Arc<BTreeMap<String, String>>) -> bool {
+    map.is_empty()
+}
+
+fn is_empty_list(list: &Arc<[ManagedFieldsEntry]>) -> bool {
+    list.is_empty()
 }
 
 /// Whether a value is its type's default; for `skip_serializing_if`.

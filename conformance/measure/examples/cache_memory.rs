@@ -6,7 +6,7 @@
 
 use anyhow::Result;
 use drydock_api::eviction_request::EvictionRequest;
-use drydock_runtime::{Cacheable, Pod, Store};
+use drydock_runtime::{Cacheable, Pod, SharedParts, Store};
 use drydock_testkit::proc;
 use serde_json::{Value, json};
 
@@ -28,10 +28,11 @@ fn main() -> Result<()> {
 /// Bytes that each object takes in a store.
 fn each<T: Cacheable>(store: &Store<T>, object: fn(usize) -> Value) -> Result<u64> {
     let before = proc::memory(std::process::id())?.resident;
+    let mut parts = SharedParts::default();
     for index in 0..OBJECTS {
         let text = object(index).to_string();
         let mut object: T = serde_json::from_str(&text)?;
-        object.trim();
+        object.trim(&mut parts);
         store.apply(object);
     }
     Ok((proc::memory(std::process::id())?.resident - before) * 1024 / OBJECTS as u64)

@@ -92,7 +92,7 @@ fn pod(name: &str, node: &str) -> Pod {
         namespace: "ns".into(),
         uid: name.into(),
         node_name: node.into(),
-        controller: Some(owner),
+        controller: Some(owner.into()),
         ..Pod::default()
     }
 }

@@ -53,7 +53,7 @@ fn pod(node: &str, number: usize) -> Arc<Pod> {
         name: format!("pod-{number}"),
         namespace: format!("ns-{}", number % 100),
         uid: format!("{number:036}"),
-        labels: BTreeMap::from(labels),
+        labels: BTreeMap::from(labels).into(),
         node_name: node.to_owned(),
         priority: i32::try_from(number % 3).unwrap() * 1000,
         ..Pod::default()

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::collections::BTreeMap;
+
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
 use drydock_api::eviction_request::status_validation::StatusUpdate;
 use drydock_api::eviction_request::{EvictionTarget, LocalPodReference, Requester};
@@ -89,13 +91,13 @@ fn first_pass_sets_targets_entries_and_the_first_turn_in_one_write() {
 #[test]
 fn first_pass_says_where_the_pod_is_and_what_it_is_and_nothing_changes_that() {
     let owner = OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
-    let mirror = [(drydock_runtime::cache::MIRROR_ANNOTATION.into(), "x".into())].into();
+    let mirror = BTreeMap::from([(drydock_runtime::cache::MIRROR_ANNOTATION.into(), "x".into())]);
     let of = |pod: Pod| begun(&pod).status.pod_info.unwrap();
     let here = || Pod { node_name: "n1".into(), priority: 7, ..pod(&[A]) };
     let info = |pod_type: &str| PodInfo { node_name: "n1".into(), priority: 7, pod_type: pod_type.into() };
     assert_eq!(of(here()), info("Default"));
-    assert_eq!(of(Pod { controller: Some(owner), ..here() }), info("DaemonSet"));
-    assert_eq!(of(Pod { annotations: mirror, ..here() }), info("Static"));
+    assert_eq!(of(Pod { controller: Some(owner.into()), ..here() }), info("DaemonSet"));
+    assert_eq!(of(Pod { annotations: mirror.into(), ..here() }), info("Static"));
     let mut request = begun(&here());
     advance(&mut request, TargetPod::Present(&Pod { priority: 8, ..here() }), at(3600));
     assert_eq!(
@@ -107,7 +109,7 @@ fn first_pass_says_where_the_pod_is_and_what_it_is_and_nothing_changes_that() {
 #[test]
 fn daemon_set_pod_gets_its_own_interceptor_before_the_last() {
     let owner = OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
-    let request = begun(&Pod { controller: Some(owner), ..pod(&[]) });
+    let request = begun(&Pod { controller: Some(owner.into()), ..pod(&[]) });
     let targets: Vec<&str> = request.status.target_interceptors.iter().map(|i| i.name.as_str()).collect();
     assert_eq!(targets, ["daemonset.apps.k8s.io", IMPERATIVE_EVICTION]);
 }
@@ -275,9 +277,9 @@ fn last_interceptor_has_no_deadline() {
 #[test]
 fn labels_of_a_request_that_differ_from_the_pods_are_changed() {
     let mut pod = pod(&[A]);
-    pod.labels = [("app".to_owned(), "new".to_owned())].into();
+    pod.labels = BTreeMap::from([("app".to_owned(), "new".to_owned())]).into();
     let mut request = begun(&pod);
-    request.metadata.labels = [("app".to_owned(), "old".to_owned())].into();
+    request.metadata.labels = BTreeMap::from([("app".to_owned(), "old".to_owned())]).into();
     let decision = advance(&mut request, TargetPod::Present(&pod), at(1));
     assert_eq!(decision.labels, [("app".to_owned(), Some("new".to_owned()))].into());
     request.metadata.labels = pod.labels.clone();

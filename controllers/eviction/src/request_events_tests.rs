@@ -119,7 +119,7 @@ async fn what_is_passed_over_is_logged_by_pod_node_and_maintenance() {
     let (log, _guard) = log(&target::directives(0));
     let mut request = (*request(SAVER, None)).clone();
     let annotation = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
-    request.metadata.annotations.insert(MAINTENANCES_ANNOTATION.into(), annotation);
+    Arc::make_mut(&mut request.metadata.annotations).insert(MAINTENANCES_ANNOTATION.into(), annotation);
     let warning = Warning { reason: "InterceptorTimedOut", message: "it is passed over".into() };
     publish_warnings(&context(), &request, &request.status, vec![warning]);
     let lines = log.lines();

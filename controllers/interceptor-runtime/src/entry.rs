@@ -57,10 +57,10 @@ pub fn next_entry(
     entry.blocked = progress
         .blocked
         .clone()
-        .map(|blocked| Blocked { since_time: Some(since(old, &blocked, now)), ..blocked });
+        .map(|blocked| Box::new(Blocked { since_time: Some(since(old, &blocked, now)), ..blocked }));
     if let Some(last_blocked) = &progress.last_blocked {
         let last = old.last_blocked.as_deref().filter(|last| is_same_state(last, last_blocked));
-        let since_time = last.or(entry.blocked.as_ref()).and_then(|blocked| blocked.since_time);
+        let since_time = last.or(entry.blocked.as_deref()).and_then(|blocked| blocked.since_time);
         entry.last_blocked =
             Some(Box::new(Blocked { since_time: since_time.or(Some(now)), ..last_blocked.clone() }));
     }
@@ -90,7 +90,7 @@ pub fn next_entry(
 /// The time since which this reason and name block.
 fn since(old: &InterceptorStatus, blocked: &Blocked, now: Timestamp) -> Timestamp {
     let same =
-        old.blocked.as_ref().filter(|old| (&old.reason, &old.name) == (&blocked.reason, &blocked.name));
+        old.blocked.as_deref().filter(|old| (&old.reason, &old.name) == (&blocked.reason, &blocked.name));
     same.and_then(|old| old.since_time).unwrap_or(now)
 }
 
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(queued.last_blocked, None);
         let published = ProgressReport { last_blocked: refused("b", "m").blocked, ..refused("b", "m") };
         let published_entry = next_entry(&queued, &published, at(65)).unwrap();
-        assert_eq!(published_entry.last_blocked.as_deref(), queued.blocked.as_ref());
+        assert_eq!(published_entry.last_blocked, queued.blocked);
         assert_eq!(next_entry(&published_entry, &published, at(66)), None);
         let mut other_state = published.clone();
         other_state.blocked.as_mut().unwrap().state = "ShortNow".into();

@@ -93,7 +93,7 @@ impl ServedTurn {
         let known = ProgressReport {
             message: entry.message.clone(),
             expected_finish: entry.expected_finish_time,
-            blocked: entry.blocked.clone(),
+            blocked: entry.blocked.as_deref().cloned(),
             ..ProgressReport::default()
         };
         let (sender, progress) = watch::channel(known);

@@ -27,6 +27,8 @@ pub(crate) fn target_of(request: &EvictionRequest, pods: &Store<Pod>) -> Option<
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use drydock_runtime::cache::{MIRROR_ANNOTATION, OwnerRef};
 
     use super::*;
@@ -37,10 +39,10 @@ mod tests {
     fn each_pod_has_one_interceptor_that_evicts_it() {
         let owned = |version: &str, kind: &str| {
             let owner = OwnerRef { api_version: version.into(), kind: kind.into(), ..OwnerRef::default() };
-            Pod { controller: Some(owner), ..Pod::default() }
+            Pod { controller: Some(owner.into()), ..Pod::default() }
         };
         let mirror = |pod: Pod| {
-            let annotations = [(MIRROR_ANNOTATION.to_owned(), "x".to_owned())].into();
+            let annotations = BTreeMap::from([(MIRROR_ANNOTATION.to_owned(), "x".to_owned())]).into();
             Pod { annotations, ..pod }
         };
         for (pod, name) in [

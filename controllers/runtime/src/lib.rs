@@ -32,7 +32,9 @@ pub mod testing;
 mod undone_by_others;
 mod worker;
 
-pub use cache::{Cacheable, HostCaches, Node, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, Store};
+pub use cache::{
+    Cacheable, HostCaches, Node, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, SharedParts, Store,
+};
 pub use context::ControllerContext;
 pub use error::{ApiErrorKind, CallError, classify, find};
 pub use node_write_refusals::NodeWriteRefusals;

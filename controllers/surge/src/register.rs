@@ -121,11 +121,13 @@ impl SurgeController {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn pod(value: Option<&str>) -> Pod {
-        let annotations = value.map(|value| (annotation(), value.to_owned())).into_iter().collect();
-        Pod { annotations, ..Pod::default() }
+        let annotations = BTreeMap::from_iter(value.map(|value| (annotation(), value.to_owned())));
+        Pod { annotations: annotations.into(), ..Pod::default() }
     }
 
     #[test]

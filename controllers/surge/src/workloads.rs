@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use drydock_runtime::cache::reflect;
+use drydock_runtime::cache::{OwnerRef, reflect};
 use drydock_runtime::{Cacheable, ControllerContext, ObjectChange, ObjectKey, Pod, Store};
 use kube::Client;
 use parking_lot::RwLock;
@@ -149,9 +149,8 @@ impl Workloads {
 
     /// The Deployment that controls the ReplicaSet that controls the pod.
     pub fn deployment_of(&self, pod: &Pod) -> DeploymentOf {
-        let of_set = |owner: &&drydock_runtime::cache::OwnerRef| {
-            owner.kind == "ReplicaSet" && owner.api_version.starts_with("apps/")
-        };
+        let of_set =
+            |owner: &&Arc<OwnerRef>| owner.kind == "ReplicaSet" && owner.api_version.starts_with("apps/");
         let Some(owner) = pod.controller.as_ref().filter(of_set) else { return DeploymentOf::None };
         let Some(set) = self.replica_sets.by_uid(&owner.uid) else { return DeploymentOf::NotCached };
         let Some(owner) = &set.deployment else { return DeploymentOf::None };

@@ -148,6 +148,8 @@ fn interceptor_message(request: &EvictionRequest) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+
     use serde_json::json;
 
     use super::*;
@@ -200,7 +202,8 @@ mod tests {
         });
         let mut request = EvictionRequest::named("ns", "uid");
         let annotation = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
-        request.metadata.annotations.insert(maintenances::MAINTENANCES_ANNOTATION.to_owned(), annotation);
+        Arc::make_mut(&mut request.metadata.annotations)
+            .insert(maintenances::MAINTENANCES_ANNOTATION.to_owned(), annotation);
         request.status = serde_json::from_value(status).unwrap();
         assert_eq!(cell(&request, "Message"), format!("{clause}: b allows 0"));
         assert_eq!(cell(&request, "Maintenance"), "tidy");

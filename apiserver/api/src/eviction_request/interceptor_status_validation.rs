@@ -93,7 +93,11 @@ impl EntryUpdate<'_> {
         if self.new.message != self.old.message && self.new.message.chars().count() > MAX_MESSAGE {
             errors.push(Error::too_long_characters(self.path.child("message"), MAX_MESSAGE));
         }
-        errors.extend(self.validate_blocked("blocked", self.new.blocked.as_ref(), self.old.blocked.as_ref()));
+        errors.extend(self.validate_blocked(
+            "blocked",
+            self.new.blocked.as_deref(),
+            self.old.blocked.as_deref(),
+        ));
         let last = (self.new.last_blocked.as_deref(), self.old.last_blocked.as_deref());
         errors.extend(self.validate_blocked("lastBlocked", last.0, last.1));
         errors

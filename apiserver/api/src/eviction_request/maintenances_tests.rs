@@ -1,6 +1,8 @@
 //! Tests of the annotation and the clause: the encoded value fits, and no value causes harm when it is read.
 
 #![allow(clippy::unwrap_used)]
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -87,7 +89,7 @@ fn a_request_says_why_from_its_annotation_and_its_pod() {
     let mut request = EvictionRequest::named("ns", "uid");
     assert_eq!(clause_of(&request), "");
     let value = encode(&[maintenance("tidy", "")]);
-    request.metadata.annotations.insert(MAINTENANCES_ANNOTATION.into(), value);
+    Arc::make_mut(&mut request.metadata.annotations).insert(MAINTENANCES_ANNOTATION.into(), value);
     assert_eq!(clause_of(&request), "for NodeMaintenance tidy");
     request.status.pod_info = Some(PodInfo { node_name: "n1".into(), ..Default::default() });
     assert_eq!(clause_of(&request), "for NodeMaintenance tidy on node n1");

@@ -90,7 +90,7 @@ mod tests {
 
     fn request(all: &[(&str, &str)], managers: &[(&str, &[&str])]) -> EvictionRequest {
         let mut request = EvictionRequest::named("ns", "u");
-        request.metadata.labels = labels(all);
+        request.metadata.labels = labels(all).into();
         let entry = |(manager, keys): &(&str, &[&str])| {
             let keys: BTreeMap<String, Value> =
                 keys.iter().map(|key| (format!("f:{key}"), json!({}))).collect();
@@ -126,7 +126,7 @@ mod tests {
         let bytes: usize = copied.iter().map(|(key, value)| key.len() + value.len()).sum();
         assert!((15 << 10..=16 << 10).contains(&bytes), "{bytes}");
         let mut request = request(&[], &[]);
-        request.metadata.labels = copied;
+        request.metadata.labels = copied.into();
         assert!(changes(&request, &pod).is_empty(), "it comes to rest");
     }
 

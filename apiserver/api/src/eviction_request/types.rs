@@ -300,7 +300,7 @@ pub struct InterceptorStatus {
     /// The message has those of the last refused attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(tag = 7)]
-    pub blocked: Option<Blocked>,
+    pub blocked: Option<Box<Blocked>>,
     /// LastBlocked is what blocked when the owner of the target was last told of it by the event EvictionBlocked. It
     /// stays when nothing blocks any more. The requester nodemaintenance.k8s.io keeps an evicted request that has it
     /// for an hour.

@@ -1,6 +1,7 @@
 //! `fieldsV1` as text: it is rarely read, and as a tree it would be larger than the rest of the object.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use serde::Deserializer;
@@ -78,6 +79,12 @@ impl PartialEq for FieldsV1 {
 }
 
 impl Eq for FieldsV1 {}
+
+impl Hash for FieldsV1 {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
 
 impl fmt::Debug for FieldsV1 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,7 +12,7 @@ use super::json::write_key;
 pub(crate) const FIELD: &str = "managedFields";
 
 /// metav1.ManagedFieldsEntry. An empty text means that the field is absent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ManagedFieldsEntry {
     /// Name of the manager.

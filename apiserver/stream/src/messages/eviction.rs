@@ -83,7 +83,7 @@ fn active_interceptor(request: &EvictionRequest, heartbeat_deadline: Duration) -
 }
 
 fn blocked(request: &EvictionRequest) -> Option<&Blocked> {
-    active(request)?.blocked.as_ref()
+    active(request)?.blocked.as_deref()
 }
 
 fn block(blocked: &eviction_request::Blocked) -> Block {

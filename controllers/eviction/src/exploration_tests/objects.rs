@@ -63,10 +63,10 @@ impl Clocks {
         meta.creation_timestamp = Some(at(0));
         meta.deletion_timestamp = small.is_deleted.then(|| at(1));
         if small.has_label {
-            meta.labels = labels(true);
+            meta.labels = labels(true).into();
             let fields = json!({"f:metadata": {"f:labels": {"f:app": {}}}});
             let entry = json!({"manager": LABEL_SYNC, "operation": "Update", "fieldsV1": fields});
-            meta.managed_fields = vec![serde_json::from_value(entry).unwrap()];
+            meta.managed_fields = [serde_json::from_value(entry).unwrap()].into();
         }
         request.spec.target =
             EvictionTarget { pod: Some(LocalPodReference { name: "p".into(), uid: UID.into() }) };
@@ -195,7 +195,7 @@ pub(super) fn pod(small: &Pod) -> Option<drydock_runtime::Pod> {
         name: "p".into(),
         namespace: "ns".into(),
         uid: UID.into(),
-        labels: labels(small.has_label),
+        labels: labels(small.has_label).into(),
         interceptors: Some(NAMES[..2].iter().map(|name| (*name).to_owned()).collect()),
         in_group: small.in_group,
         phase: PodPhase::Running,

@@ -79,6 +79,7 @@ pub(super) fn decide(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     use drydock_api::eviction_request::{Interceptor, Requester};
@@ -105,7 +106,7 @@ mod tests {
     fn pod() -> Pod {
         let owner =
             OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
-        Pod { uid: "u".into(), node_name: "n".into(), controller: Some(owner), ..Default::default() }
+        Pod { uid: "u".into(), node_name: "n".into(), controller: Some(owner.into()), ..Default::default() }
     }
 
     fn covered() -> NodeTargets {
@@ -170,8 +171,8 @@ mod tests {
     /// collector does not delete the pod: the pod is evicted like any other.
     #[test]
     fn a_pod_of_a_daemon_set_of_a_version_that_does_not_exist_is_none_of_ours() {
-        let owner = OwnerRef { api_version: "apps/v9".into(), ..pod().controller.unwrap() };
-        let stray = Pod { controller: Some(owner), ..pod() };
+        let owner = OwnerRef { api_version: "apps/v9".into(), ..(*pod().controller.unwrap()).clone() };
+        let stray = Pod { controller: Some(owner.into()), ..pod() };
         assert_eq!(stray.pod_type(), PodType::Default);
         assert_eq!(action(&request(NAME, &[OTHER]), Some(&stray)), PodAction::Decline);
         assert_eq!(action(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&stray)), PodAction::Nothing);
@@ -181,7 +182,7 @@ mod tests {
     #[test]
     fn a_mirror_pod_that_names_a_daemon_set_is_left_to_the_kubelets_interceptor() {
         let mirror = (drydock_runtime::cache::MIRROR_ANNOTATION.to_owned(), "x".to_owned());
-        let mirror = Pod { annotations: [mirror].into(), ..pod() };
+        let mirror = Pod { annotations: BTreeMap::from([mirror]).into(), ..pod() };
         assert_eq!(action(&request(NAME, &[OTHER]), Some(&mirror)), PodAction::Decline);
         assert_eq!(action(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&mirror)), PodAction::Nothing);
     }

@@ -144,7 +144,7 @@ mod tests {
             uid: daemon_set.into(),
             ..Default::default()
         };
-        Pod { uid: uid.into(), node_name: node.into(), controller: Some(owner), ..Default::default() }
+        Pod { uid: uid.into(), node_name: node.into(), controller: Some(owner.into()), ..Default::default() }
     }
 
     #[test]

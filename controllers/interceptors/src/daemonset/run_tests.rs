@@ -28,7 +28,7 @@ fn pod(uid: &str) -> Pod {
         namespace: "ns".into(),
         uid: uid.into(),
         node_name: "n".into(),
-        controller: Some(owner),
+        controller: Some(owner.into()),
         ..Default::default()
     }
 }

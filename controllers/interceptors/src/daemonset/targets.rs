@@ -195,8 +195,8 @@ mod tests {
         Pod {
             node_name: "n1".into(),
             priority,
-            labels: [("app".to_owned(), app.to_owned())].into(),
-            controller: Some(owner),
+            labels: BTreeMap::from([("app".to_owned(), app.to_owned())]).into(),
+            controller: Some(owner.into()),
             ..Default::default()
         }
     }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::collections::BTreeMap;
+
 use drydock_api::reasons::{NEVER_ALLOWS, SHORT_NOW};
 use drydock_runtime::ObjectKey;
 use drydock_runtime::cache::{MIRROR_ANNOTATION, OwnerRef};
@@ -75,9 +77,12 @@ fn pod_that_is_gone_completes_and_only_then() {
 fn daemon_set_and_mirror_pods_are_never_asked_for_and_it_says_so() {
     let owner = OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
     let plan_of = |pod: Pod| next_step(Some(&pod), &open(), &Attempts::default(), at(0));
-    let daemon = plan_of(Pod { controller: Some(owner), ..pod() });
+    let daemon = plan_of(Pod { controller: Some(owner.into()), ..pod() });
     assert!(!daemon.ask && message(&daemon).contains("daemonset.apps.k8s.io"));
-    let mirror = plan_of(Pod { annotations: [(MIRROR_ANNOTATION.into(), "x".into())].into(), ..pod() });
+    let mirror = plan_of(Pod {
+        annotations: BTreeMap::from([(MIRROR_ANNOTATION.into(), "x".into())]).into(),
+        ..pod()
+    });
     assert!(!mirror.ask && message(&mirror).contains("kubelet.k8s.io"));
 }
 

@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_cause_that_the_entry_says_was_told_is_not_told_again_after_a_restart() {
         let entry = |blocked: &str, last: &str| InterceptorStatus {
-            blocked: Some(by(ADMISSION_WEBHOOK, blocked, "")),
+            blocked: Some(Box::new(by(ADMISSION_WEBHOOK, blocked, ""))),
             last_blocked: Some(Box::new(by(ADMISSION_WEBHOOK, last, ""))),
             ..Default::default()
         };

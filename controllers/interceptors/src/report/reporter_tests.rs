@@ -90,7 +90,7 @@ fn a_report_begins_with_why_there_is_a_request() {
     let mut request = EvictionRequest::named("ns", "u");
     assert_eq!(with_reason(progress("it goes"), &request), progress("it goes"));
     let annotation = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
-    request.metadata.annotations.insert(MAINTENANCES_ANNOTATION.into(), annotation);
+    Arc::make_mut(&mut request.metadata.annotations).insert(MAINTENANCES_ANNOTATION.into(), annotation);
     let reported = with_reason(progress("it goes"), &request);
     assert_eq!(reported.message, "for NodeMaintenance tidy (RAM swap): it goes");
 }

@@ -33,7 +33,7 @@ const UNEXPLAINED_AFTER: SignedDuration = SignedDuration::from_mins(5);
 /// interceptors the reason is therefore the interceptor itself.
 pub(super) fn why_refused(request: &EvictionRequest) -> Option<BlockCause> {
     let active = request.active_interceptor_status()?;
-    let blocked = active.blocked.as_ref()?;
+    let blocked = active.blocked.as_deref()?;
     if !is_default(&active.name) {
         let says = format!("{} says:", active.name);
         let why = BlockCause::new(INTERCEPTOR, says).quoting(&active.message).of(&active.name);

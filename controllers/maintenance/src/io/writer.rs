@@ -72,12 +72,17 @@ impl ActionWriter {
                 // A request has the labels from the beginning: nothing is left to synchronize for a pod whose labels
                 // do not change.
                 let labels = target.as_ref().map(|pod| pod_labels::copied(&pod.labels).into_owned());
-                part.metadata.labels = labels.unwrap_or_default();
+                part.metadata.labels = labels.unwrap_or_default().into();
                 let node = target.map(|pod| (NODE_ANNOTATION.to_owned(), pod.node_name.clone()));
                 part.spec.requesters = vec![Requester { name: REQUESTER.to_owned() }];
                 let annotation = (MAINTENANCES_ANNOTATION.to_owned(), maintenances.to_string());
                 let asked_again = asked_again.map(|a| (ASKED_AGAIN_ANNOTATION.to_owned(), a.value()));
-                part.metadata.annotations.extend([annotation].into_iter().chain(node).chain(asked_again));
+                part.metadata.annotations = [annotation]
+                    .into_iter()
+                    .chain(node)
+                    .chain(asked_again)
+                    .collect::<BTreeMap<_, _>>()
+                    .into();
                 Ok(at(&self.apply_request(part).await?))
             }
             RequestChange::Withdraw { pod, request } => self.withdraw(namespace, uid, pod, request).await,
@@ -143,7 +148,8 @@ impl ActionWriter {
         let mut part = part(namespace, uid, pod, Some(request));
         // What an apply leaves out is removed: the labels stay for those who read the request.
         let present = self.context.caches.requests.find(namespace, uid);
-        part.metadata.labels = present.map(|r| pod_labels::applied_by(&r, REQUESTER)).unwrap_or_default();
+        part.metadata.labels =
+            present.map(|r| pod_labels::applied_by(&r, REQUESTER)).unwrap_or_default().into();
         let left = self.apply_request(part).await?;
         if !left.has_requester(REQUESTER) {
             return Ok(at(&left));

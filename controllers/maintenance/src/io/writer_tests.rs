@@ -61,7 +61,7 @@ async fn a_request_is_made_with_the_labels_of_its_pod_and_keeps_them_when_we_wit
     let caches = &writer.context.caches;
     let labels: BTreeMap<String, String> = [("app".to_owned(), "web".to_owned())].into();
     let (name, namespace, uid) = ("p".into(), "ns".into(), "u".into());
-    caches.pods.apply(Pod { name, namespace, uid, labels: labels.clone(), ..Pod::default() });
+    caches.pods.apply(Pod { name, namespace, uid, labels: labels.clone().into(), ..Pod::default() });
     let ask =
         RequestChange::Ask { pod: "p".into(), request: None, maintenances: "".into(), asked_again: None };
     let lane = RequestLane::default();

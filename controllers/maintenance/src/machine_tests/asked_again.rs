@@ -38,7 +38,7 @@ fn delete(sim: &mut Sim) {
 
 fn annotate(sim: &mut Sim, value: &str) {
     let annotation = (ASKED_AGAIN_ANNOTATION.to_owned(), value.to_owned());
-    sim.request("p", |r| r.metadata.annotations.extend([annotation]));
+    sim.request("p", |r| Arc::make_mut(&mut r.metadata.annotations).extend([annotation]));
 }
 
 /// Each deletion started the interceptor's time again, and nothing said that it was not the first one.

@@ -287,9 +287,8 @@ impl Sim {
         match change {
             RequestChange::Ask { pod, maintenances, asked_again, .. } => self.request(&pod, |r| {
                 let annotation = (MAINTENANCES_ANNOTATION.to_owned(), maintenances.to_string());
-                r.metadata.annotations.extend([annotation]);
                 let again = asked_again.map(|a| (ASKED_AGAIN_ANNOTATION.to_owned(), a.value()));
-                r.metadata.annotations.extend(again);
+                Arc::make_mut(&mut r.metadata.annotations).extend([annotation].into_iter().chain(again));
                 r.spec.requesters = serde_json::from_value(json!([{ "name": REQUESTER }])).unwrap();
             }),
             RequestChange::Withdraw { pod, .. } => {

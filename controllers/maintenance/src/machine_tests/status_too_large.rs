@@ -1,5 +1,7 @@
 //! Statuses for which storage has no room.
 
+use std::sync::Arc;
+
 use drydock_api::node_maintenance::limits::{MAX_NODE_STATUSES_BYTES, MAX_NODES, MAX_OBJECT_BYTES};
 
 use super::*;
@@ -114,7 +116,8 @@ fn a_drain_whose_targets_do_not_fit_is_over_when_the_pods_have_gone_by_themselve
 fn a_status_leaves_room_for_the_rest_of_the_object() {
     let mut sim = with_a_long_selector();
     sim.change("m", |m| {
-        m.metadata.annotations.insert("example.com/notes".to_owned(), "x".repeat(250_000));
+        Arc::make_mut(&mut m.metadata.annotations)
+            .insert("example.com/notes".to_owned(), "x".repeat(250_000));
         m.status.node_statuses.truncate(10);
     });
     sim.remove_pod("first");

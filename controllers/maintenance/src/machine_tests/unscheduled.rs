@@ -151,7 +151,7 @@ fn the_name_of_an_owner_does_not_make_the_message_too_long() {
     let now = sim.now;
     unscheduled(&mut sim, "web-2", "web", now);
     let mut pod = (*sim.world.unscheduled[0]).clone();
-    let owner = pod.controller.as_mut().unwrap();
+    let owner = Arc::make_mut(pod.controller.as_mut().unwrap());
     (owner.kind, owner.name) = ("K".repeat(100_000), "n".repeat(100_000));
     sim.world.unscheduled[0] = Arc::new(pod);
     sim.now += SignedDuration::from_secs(60);

@@ -100,7 +100,7 @@ fn a_request_that_a_finalizer_keeps_is_a_blocker_at_once_and_replaced_the_moment
         r.metadata.finalizers = vec!["veto.example.com/stay".to_owned()];
         let fields = json!({ "f:metadata": { "f:finalizers": { "v:\"veto.example.com/stay\"": {} } } });
         let entry = json!({ "manager": "kubectl-edit", "fieldsV1": fields });
-        r.metadata.managed_fields = vec![serde_json::from_value(entry).unwrap()];
+        r.metadata.managed_fields = [serde_json::from_value(entry).unwrap()].into();
     });
     let held = "The pod's EvictionRequest is being deleted and kept by its finalizers: veto.example.com/stay (field \
                 manager kubectl-edit)";

@@ -15,6 +15,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
+use super::shared_parts::SharedParts;
+
 /// Namespace and name of an object; the namespace of cluster-scoped objects is empty.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
@@ -72,8 +74,9 @@ pub trait Cacheable: DeserializeOwned + Clone + fmt::Debug + Send + Sync + 'stat
     fn node(&self) -> Option<&str> {
         None
     }
-    /// Drops what no decision reads, before a cache takes the object.
-    fn trim(&mut self) {}
+    /// Drops what no decision reads, and takes from `parts` what equals a part of another object, before a cache takes
+    /// the object.
+    fn trim(&mut self, _parts: &mut SharedParts) {}
     /// Key of the object.
     fn key(&self) -> ObjectKey {
         ObjectKey::new(self.namespace(), self.name())
@@ -174,11 +177,14 @@ impl Cacheable for EvictionRequest {
     }
     /// Of the managed fields, which are most of a request, the owners of labels, finalizers and target are left, and
     /// those who have written an interceptor's entry.
-    fn trim(&mut self) {
-        let managed = std::mem::take(&mut self.metadata.managed_fields);
-        self.metadata.managed_fields = managed.into_iter().filter_map(trimmed).collect();
+    fn trim(&mut self, parts: &mut SharedParts) {
+        (self.api_version, self.kind) = <_>::default();
+        let meta = &mut self.metadata;
+        meta.managed_fields = meta.managed_fields.iter().filter_map(trimmed).collect();
+        parts.managed_fields.share(&mut meta.managed_fields);
+        parts.maps.share(&mut meta.labels);
+        parts.maps.share(&mut meta.annotations);
         // A list that grew while it was decoded has room for four items at least.
-        self.metadata.managed_fields.shrink_to_fit();
         self.spec.requesters.shrink_to_fit();
         let status = &mut self.status;
         status.interceptors.shrink_to_fit();
@@ -199,8 +205,8 @@ const OWNED: [[&str; 2]; 4] = [
 ];
 
 /// Returns an entry of the managed fields with what it owns of these fields; none if that is nothing.
-fn trimmed(entry: ManagedFieldsEntry) -> Option<ManagedFieldsEntry> {
-    let mut all = entry.fields_v1?.to_value();
+fn trimmed(entry: &ManagedFieldsEntry) -> Option<ManagedFieldsEntry> {
+    let mut all = entry.fields_v1.as_ref()?.to_value();
     let mut fields = Map::new();
     // Who chose the interceptors made their entries, and is none of them.
     let is_assigner = all["f:status"]["f:targetInterceptors"].is_object();
@@ -213,7 +219,7 @@ fn trimmed(entry: ManagedFieldsEntry) -> Option<ManagedFieldsEntry> {
     }
     let is_used = !fields.is_empty();
     let fields_v1 = Some(FieldsV1::from(&Value::Object(fields)));
-    let ManagedFieldsEntry { manager, operation, .. } = entry;
+    let (manager, operation) = (entry.manager.clone(), entry.operation.clone());
     is_used.then(|| ManagedFieldsEntry { manager, operation, fields_v1, ..ManagedFieldsEntry::default() })
 }
 
@@ -236,8 +242,8 @@ impl Cacheable for NodeMaintenance {
     fn resource_version(&self) -> &str {
         &self.metadata.resource_version
     }
-    fn trim(&mut self) {
-        self.metadata.managed_fields = Vec::new();
+    fn trim(&mut self, _: &mut SharedParts) {
+        self.metadata.managed_fields = Arc::default();
     }
 }
 
@@ -287,7 +293,7 @@ mod tests {
     #[test]
     fn a_trimmed_request_says_the_same_of_labels_finalizers_target_and_reports_and_nothing_else() {
         let (whole, mut trimmed) = (request(), request());
-        trimmed.trim();
+        trimmed.trim(&mut SharedParts::default());
         let pod = BTreeMap::from([("app".to_owned(), "new".to_owned())]);
         assert_eq!(changes(&trimmed, &pod), changes(&whole, &pod));
         assert_eq!(changes(&trimmed, &pod).len(), 2, "one changes, one leaves");

@@ -10,6 +10,7 @@ mod node;
 mod pod;
 mod pod_wire;
 mod reflector;
+mod shared_parts;
 mod store;
 
 pub use budget::{PodDisruptionBudget, UnhealthyPolicy};
@@ -18,6 +19,7 @@ pub use caches::{HostCaches, Select};
 pub use node::{Node, NodeCondition, Taint};
 pub use pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Pod, PodPhase, Responder};
 pub use reflector::reflect;
+pub use shared_parts::SharedParts;
 pub use store::{ObjectChange, Store};
 
 #[cfg(test)]

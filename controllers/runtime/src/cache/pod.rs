@@ -1,6 +1,7 @@
 //! A pod, trimmed to what the controllers look at.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use drydock_api::node_maintenance::PodType;
 use jiff::{SignedDuration, Timestamp};
@@ -8,6 +9,7 @@ use serde::Deserialize;
 
 use super::cacheable::Cacheable;
 use super::pod_wire::WirePod;
+use super::shared_parts::SharedParts;
 
 /// Marks a mirror pod (k8s.io/kubernetes/pkg/kubelet/types.ConfigMirrorAnnotationKey).
 pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
@@ -32,11 +34,11 @@ pub struct Pod {
     /// `metadata.creationTimestamp`
     pub creation_timestamp: Option<Timestamp>,
     /// `metadata.labels`
-    pub labels: BTreeMap<String, String>,
+    pub labels: Arc<BTreeMap<String, String>>,
     /// `metadata.annotations`, only those that name interceptors or mark a mirror pod.
-    pub annotations: BTreeMap<String, String>,
+    pub annotations: Arc<BTreeMap<String, String>>,
     /// The owner that controls the pod.
-    pub controller: Option<OwnerRef>,
+    pub controller: Option<Arc<OwnerRef>>,
     /// `metadata.deletionTimestamp`: when the grace period ends.
     pub deletion_timestamp: Option<Timestamp>,
     /// `metadata.deletionGracePeriodSeconds`
@@ -76,7 +78,7 @@ pub struct Responder {
 }
 
 /// An owner reference with `controller: true`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerRef {
     /// `group/version`
@@ -170,5 +172,12 @@ impl Cacheable for Pod {
     }
     fn node(&self) -> Option<&str> {
         Some(self.node_name.as_str())
+    }
+    fn trim(&mut self, parts: &mut SharedParts) {
+        parts.maps.share(&mut self.labels);
+        parts.maps.share(&mut self.annotations);
+        if let Some(controller) = &mut self.controller {
+            parts.owners.share(controller);
+        }
     }
 }

@@ -127,13 +127,13 @@ impl From<WirePod> for Pod {
             uid: meta.uid,
             resource_version: meta.resource_version,
             creation_timestamp: meta.creation_timestamp,
-            labels: meta.labels,
-            annotations: meta.annotations,
+            labels: meta.labels.into(),
+            annotations: meta.annotations.into(),
             controller: meta
                 .owner_references
                 .into_iter()
                 .find(|o| o.controller == Some(true))
-                .map(|o| o.owner),
+                .map(|o| o.owner.into()),
             deletion_timestamp: meta.deletion_timestamp,
             deletion_grace_period_seconds: meta.deletion_grace_period_seconds,
             finalizers: meta.finalizers,

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::cacheable::{Cacheable, KubeObject, ObjectKey, api_all};
+use super::shared_parts::SharedParts;
 use super::store::Store;
 
 /// Longest delay before an unreachable server is asked again.
@@ -22,7 +23,7 @@ const MIN_BACKOFF: Duration = Duration::from_millis(200);
 /// at the start as well as later.
 pub async fn reflect<T: Cacheable>(client: Client, store: Store<T>, stop: CancellationToken) {
     let mut stream = std::pin::pin!(watcher(api_all::<T>(&client), watcher::Config::default()));
-    let mut listed = HashSet::new();
+    let (mut listed, mut parts) = (HashSet::new(), SharedParts::default());
     let (mut failures, mut watch_failures) = (0, WatchFailures::default());
     loop {
         let event = tokio::select! {
@@ -37,7 +38,7 @@ pub async fn reflect<T: Cacheable>(client: Client, store: Store<T>, stop: Cancel
             Some(Ok(Event::Init)) => listed.clear(),
             Some(Ok(event)) => {
                 report_recovery::<T>(std::mem::take(&mut failures));
-                take_in(&store, &mut listed, event);
+                take_in(&store, &mut listed, &mut parts, event);
             }
             Some(Err(error)) => {
                 let error = with_causes(&error);
@@ -53,22 +54,27 @@ pub async fn reflect<T: Cacheable>(client: Client, store: Store<T>, stop: Cancel
     }
 }
 
-fn take_in<T: Cacheable>(store: &Store<T>, listed: &mut HashSet<ObjectKey>, event: Event<KubeObject<T>>) {
+fn take_in<T: Cacheable>(
+    store: &Store<T>,
+    listed: &mut HashSet<ObjectKey>,
+    parts: &mut SharedParts,
+    event: Event<KubeObject<T>>,
+) {
     match event {
         Event::Init => {}
         Event::InitApply(wire) => {
             listed.insert(wire.object.key());
-            store.apply(trimmed(wire));
+            store.apply(trimmed(wire, parts));
         }
         Event::InitDone => store.finish_list(&std::mem::take(listed)),
-        Event::Apply(wire) => store.apply(trimmed(wire)),
+        Event::Apply(wire) => store.apply(trimmed(wire, parts)),
         Event::Delete(wire) => store.delete(&wire.object.key()),
     }
 }
 
-fn trimmed<T: Cacheable>(wire: KubeObject<T>) -> T {
+fn trimmed<T: Cacheable>(wire: KubeObject<T>, parts: &mut SharedParts) -> T {
     let mut object = wire.object;
-    object.trim();
+    object.trim(parts);
     object
 }
 

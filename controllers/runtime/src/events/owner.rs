@@ -75,6 +75,8 @@ fn target(request: &EvictionRequest) -> Option<Regarding> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+
     use drydock_api::eviction_request::PodInfo;
     use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
     use drydock_api::reasons::{ADMISSION_WEBHOOK, NEVER_ALLOWS, POD_DISRUPTION_BUDGET};
@@ -93,7 +95,7 @@ mod tests {
         request.status.pod_info = Some(PodInfo { node_name: "n1".into(), ..Default::default() });
         recorder.publish_to_owner(&request, Severity::Normal, "R", "it goes");
         let annotation = json!([{ "name": "tidy", "reason": "RAM swap" }]).to_string();
-        request.metadata.annotations.insert(MAINTENANCES_ANNOTATION.into(), annotation);
+        Arc::make_mut(&mut request.metadata.annotations).insert(MAINTENANCES_ANNOTATION.into(), annotation);
         recorder.publish_to_owner(&request, Severity::Normal, "R", "it goes");
         recorder.publish_to_readers(&request, Severity::Normal, "R", "it goes");
         let mut waiting = recorder.queue.waiting.lock();

@@ -1,6 +1,8 @@
 //! When a node needs the taint, and how it is written.
 
 #![allow(clippy::unwrap_used)]
+use std::collections::BTreeMap;
+
 use drydock_api::node_maintenance::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeReference, PodType,
 };
@@ -70,7 +72,13 @@ fn drained_to(pod_priority: i32) -> NodeTargets {
 
 fn pod(uid: &str, priority: i32) -> Pod {
     let owner = OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
-    Pod { uid: uid.into(), node_name: "n".into(), priority, controller: Some(owner), ..Default::default() }
+    Pod {
+        uid: uid.into(),
+        node_name: "n".into(),
+        priority,
+        controller: Some(owner.into()),
+        ..Default::default()
+    }
 }
 
 fn needs(node: &Node, pods: &[&Pod], to: i32, deletions: &Deletions) -> bool {
@@ -104,7 +112,7 @@ fn pods_of_other_types_and_terminal_ones_play_no_part() {
     let free = Pod { controller: None, ..pod("free", 1000) };
     let ended = Pod { phase: drydock_runtime::cache::PodPhase::Failed, ..pod("ended", 1000) };
     let mirror = (drydock_runtime::cache::MIRROR_ANNOTATION.to_owned(), String::new());
-    let mirror = Pod { annotations: [mirror].into(), ..pod("mirror", 1000) };
+    let mirror = Pod { annotations: BTreeMap::from([mirror]).into(), ..pod("mirror", 1000) };
     assert!(needs(&node(None), &[&low, &free, &ended, &mirror], 10, &none));
     assert!(!needs(&node(None), &[&free], 10, &none));
 }
