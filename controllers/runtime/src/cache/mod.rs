@@ -12,6 +12,7 @@ mod pod_wire;
 mod reflector;
 mod shared_parts;
 mod store;
+mod uid_index;
 
 pub use budget::{PodDisruptionBudget, UnhealthyPolicy};
 pub use cacheable::{Cacheable, KubeObject, ObjectKey, api, api_all, resource};

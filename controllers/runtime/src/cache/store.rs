@@ -10,6 +10,7 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::cacheable::{Cacheable, ObjectKey};
+use super::uid_index::UidIndex;
 
 /// A change of an object: `old` is absent when it is new, `new` when it is gone.
 #[derive(Debug)]
@@ -53,7 +54,7 @@ struct Shared<T: Cacheable> {
 
 struct IndexedObjects<T> {
     by_key: BTreeMap<ObjectKey, Arc<T>>,
-    by_uid: HashMap<Box<str>, ObjectKey>,
+    by_uid: UidIndex<T>,
     by_node: HashMap<Box<str>, BTreeSet<ObjectKey>>,
 }
 
@@ -66,7 +67,7 @@ impl<T: Cacheable> Clone for Store<T> {
 impl<T: Cacheable> Default for Store<T> {
     fn default() -> Self {
         let objects =
-            IndexedObjects { by_key: BTreeMap::new(), by_uid: HashMap::new(), by_node: HashMap::new() };
+            IndexedObjects { by_key: BTreeMap::new(), by_uid: UidIndex::default(), by_node: HashMap::new() };
         Self {
             shared: Arc::new(Shared {
                 handlers: RwLock::default(),
@@ -88,8 +89,7 @@ impl<T: Cacheable> Store<T> {
     }
     /// The object with this UID.
     pub fn by_uid(&self, uid: &str) -> Option<Arc<T>> {
-        let objects = self.shared.objects.read();
-        objects.by_uid.get(uid).and_then(|key| objects.by_key.get(key)).cloned()
+        self.shared.objects.read().by_uid.get(uid).cloned()
     }
     /// The objects on a node, ordered by key.
     pub fn on_node(&self, node: &str) -> Vec<Arc<T>> {
@@ -189,7 +189,7 @@ impl<T: Cacheable> IndexedObjects<T> {
             self.unindex(&key, old);
         }
         if !object.uid().is_empty() {
-            self.by_uid.insert(object.uid().into(), key.clone());
+            self.by_uid.insert(object.clone());
         }
         if let Some(node) = object.node() {
             self.by_node.entry(node.into()).or_default().insert(key.clone());
