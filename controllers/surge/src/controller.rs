@@ -92,7 +92,11 @@ impl SurgeController {
         self.context.caches.requests.subscribe(move |change: &ObjectChange<EvictionRequest>| {
             let Some(request) = change.latest() else { return };
             let recorded = controller.workloads.recorded(Some(request.namespace()));
-            let is_for = |key: &ObjectKey| controller.recorded_pods(key).contains(request.name());
+            let is_for = |key: &ObjectKey| {
+                let scalers = controller.workloads.scalers_of(key);
+                let mut records = scalers.iter().filter_map(|scaler| scaler.record().valid());
+                records.any(|record| record.pods.contains(request.name()))
+            };
             recorded.into_iter().filter(is_for).for_each(|key| asked.add(key));
         });
     }

@@ -12,7 +12,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
+use drydock_api::eviction_request::transitions::CLOCK_SKEW;
 use drydock_interceptor_runtime::TurnEnd;
 use drydock_runtime::PodDisruptionBudget;
 use jiff::Timestamp;
@@ -108,9 +110,12 @@ impl Surge<'_> {
     }
 
     /// Since when the turn has waited for the replica that it waits for now. A turn that is not served yet waits for
-    /// those before it, and each change of the record is progress.
-    fn waits_since(&self, turn: &SurgeTurn) -> Timestamp {
-        match self.record {
+    /// those before it, and each change of the record is progress. A record that is further in the
+    /// future than clocks may differ holds up no deadline: others have written it.
+    fn waits_since(&self, turn: &SurgeTurn, now: Timestamp) -> Timestamp {
+        let is_ahead =
+            |since: Timestamp| Duration::try_from(since.duration_since(now)).is_ok_and(|by| by > CLOCK_SKEW);
+        match self.record.filter(|record| !is_ahead(record.since)) {
             Some(record) if self.is_for(&turn.pod) => record.since,
             Some(record) => record.since.max(turn.began),
             None => turn.began,
@@ -125,7 +130,7 @@ impl Surge<'_> {
     /// How many replicas there may be more at a time.
     fn max(&self) -> i32 {
         let floor = self.scale.floor();
-        let room = self.scale.most.map_or(i32::MAX, |most| most - floor);
+        let room = self.scale.most.map_or(i32::MAX, |most| most.saturating_sub(floor));
         self.deployment.max_surge_of(floor).min(room)
     }
 
@@ -138,7 +143,7 @@ impl Surge<'_> {
             if !turn.is_waiting {
                 if self.is_for(&turn.pod) && self.keeps(turn, now) && self.has_room(&pods) {
                     pods.insert(turn.pod.clone());
-                    deadlines.push(self.deadline(turn));
+                    deadlines.push(self.deadline(turn, now));
                 }
                 continue;
             }
@@ -161,15 +166,15 @@ impl Surge<'_> {
                 }
                 TurnVerdict::Wait(text) => decision.waits.push((turn.pod.clone(), text)),
             }
-            deadlines.push(self.deadline(turn));
+            deadlines.push(self.deadline(turn, now));
         }
         decision.again_at = deadlines.into_iter().flatten().filter(|deadline| *deadline > now).min();
         decision.write = self.write_for(pods, now);
         decision
     }
 
-    fn deadline(&self, turn: &SurgeTurn) -> Option<Timestamp> {
-        self.waits_since(turn).checked_add(self.deployment.progress_deadline).ok()
+    fn deadline(&self, turn: &SurgeTurn, now: Timestamp) -> Option<Timestamp> {
+        self.waits_since(turn, now).checked_add(self.deployment.progress_deadline).ok()
     }
 
     /// Whether a pod whose turn has ended well keeps its replica: as long as the pod may go, or the replica may come
@@ -180,7 +185,7 @@ impl Surge<'_> {
     }
 
     fn refusal(&self, turn: &SurgeTurn, now: Timestamp) -> Option<String> {
-        let waited = now.duration_since(self.waits_since(turn));
+        let waited = now.duration_since(self.waits_since(turn, now));
         turn_refusal(self.deployment, waited)
     }
 

@@ -191,6 +191,26 @@ fn with_an_autoscaler_the_least_number_is_raised_and_at_most_to_the_greatest() {
     assert_eq!(full.write, None);
 }
 
+/// The owner has raised the least number, and the autoscaler has not acted on it yet: a surge from the present replicas
+/// lowered it for good.
+#[test]
+fn a_surge_never_lowers_the_least_number_of_an_autoscaler() {
+    for number in [4, 10] {
+        let scale = Scale { number, replicas: 3, ..autoscaler(20, &FoundRecord::Absent) };
+        let write = decide(&deployment(3), &scale, &[turn("a", 5, 0)], at(10)).write.expect("a surge");
+        let record = write.record.expect("a record");
+        assert_eq!((write.number, record.delta), (number + 1, 1));
+        assert!(matches!(FoundRecord::read(Some(&record.annotation())), FoundRecord::Valid(_)));
+    }
+}
+
+#[test]
+fn a_lowered_minimum_and_the_greatest_maximum_do_not_overflow() {
+    let record = FoundRecord::Valid(SurgeRecord::new(1, 1, ["x".to_owned(), "y".to_owned()].into(), at(0)));
+    let scale = Scale { number: 1, replicas: 1, ..autoscaler(i32::MAX, &record) };
+    assert_eq!(decide(&deployment(1), &scale, &[turn("a", 5, 0)], at(10)).write, taken_back(1));
+}
+
 #[test]
 fn with_an_autoscaler_the_next_pod_takes_over_and_the_last_one_takes_all_back() {
     let record = FoundRecord::Valid(SurgeRecord::new(2, 5, ["a".to_owned()].into(), at(0)));
@@ -241,6 +261,12 @@ fn a_replica_that_is_not_ready_within_the_deadline_is_taken_back() {
         &decide(&deployment(1), &deployment(1).scale(), &[turn("a", 0, 0)], at(601)),
         "within 600 seconds",
     );
+}
+
+#[test]
+fn a_record_of_the_future_does_not_stop_the_deadline() {
+    let up = Deployment { record: FoundRecord::Valid(record(1, &["a"], 9_000_000)), ..surged(1, &["a"]) };
+    assert_declined(&decide(&up, &up.scale(), &[turn("a", 0, 0)], at(600)), "within 600 seconds");
 }
 
 /// Another pod went in its place, and quota stopped the next replica: the request stayed, and so did the surge.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use drydock_api::text::cut;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +70,10 @@ impl SurgeRecord {
     }
 }
 
+/// Most characters of why an annotation cannot be read. The error may repeat the annotation, and each turn of the Deployment
+/// is declined with it.
+const MAX_WHY: usize = 200;
+
 fn count(pods: &BTreeSet<String>) -> i32 {
     i32::try_from(pods.len()).unwrap_or(i32::MAX)
 }
@@ -82,7 +87,7 @@ impl FoundRecord {
                 None => Self::Valid(record),
                 Some(why) => Self::Broken(why.to_owned()),
             },
-            Err(error) => Self::Broken(error.to_string()),
+            Err(error) => Self::Broken(cut(&error.to_string(), MAX_WHY)),
         }
     }
 
@@ -152,6 +157,19 @@ mod tests {
         ] {
             let found = FoundRecord::read(Some(text)).of_replicas();
             assert!(matches!(found, FoundRecord::Broken(_)), "{text}");
+        }
+    }
+
+    /// Each turn had a copy of an annotation of 250 KB, which together filled the memory.
+    #[test]
+    fn why_a_record_is_broken_is_short_however_long_the_annotation_is() {
+        let long = "a".repeat(250_000);
+        for text in [format!(r#"{{"{long}":1}}"#), format!(r#"{{"delta":"{long}"}}"#)] {
+            let found = FoundRecord::read(Some(&text));
+            assert!(
+                matches!(&found, FoundRecord::Broken(why) if why.chars().count() <= MAX_WHY),
+                "{text:.20}"
+            );
         }
     }
 

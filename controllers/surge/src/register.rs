@@ -1,6 +1,7 @@
 //! Registers the interceptor on the pods of opted-in Deployments, by an annotation, before there is a request: a
 //! request takes its interceptors once. When the opt-in goes, the annotation goes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_api::eviction_request::interceptor_annotations::PREFIX;
@@ -86,7 +87,8 @@ fn annotation() -> String {
 
 async fn reconcile(controller: &SurgeController, key: ObjectKey) -> Result<Requeue, CallError> {
     let caches = &controller.context.caches;
-    let Some(pod) = caches.pods.get(&key) else { return Ok(Requeue::Never) };
+    let is_there = |pod: &Arc<Pod>| !pod.is_terminating() && !pod.is_terminal();
+    let Some(pod) = caches.pods.get(&key).filter(is_there) else { return Ok(Requeue::Never) };
     let deployment = match controller.workloads.deployment_of(&pod) {
         DeploymentOf::Known(deployment) => deployment,
         DeploymentOf::NotCached => return Ok(Requeue::WithBackoff),

@@ -32,9 +32,11 @@ impl Scale<'_> {
         self.number - record.map_or(0, |record| record.to_take_back(self.number))
     }
 
-    /// The number to which one is added for each pod: with a lower one there would be no replica more.
+    /// The number to which one is added for each pod: with a lower one there would be no replica more. A number that is
+    /// above the replicas is one that the autoscaler has not acted on yet.
     pub fn floor(&self) -> i32 {
-        self.record.valid().map_or(self.replicas, |record| self.number.saturating_sub(record.surged()))
+        let without_record = self.replicas.max(self.number);
+        self.record.valid().map_or(without_record, |record| self.number.saturating_sub(record.surged()))
     }
 
     /// Whether others have lowered the number since the surge.

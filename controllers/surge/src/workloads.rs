@@ -113,7 +113,14 @@ impl Workloads {
         workloads.autoscalers.subscribe(move |change: &ObjectChange<HorizontalPodAutoscaler>| {
             let SurgeIndex { autoscalers, recorded_targets, .. } = &mut *index.write();
             for (old, target) in change.old.iter().filter_map(|old| Some((old, old.target.as_ref()?))) {
-                autoscalers.entry(target.clone()).or_default().remove(&old.key());
+                let others = autoscalers.remove(target).map(|mut scaling| {
+                    scaling.remove(&old.key());
+                    scaling
+                });
+                // Most targets have one autoscaler alone.
+                if let Some(others) = others.filter(|others| !others.is_empty()) {
+                    autoscalers.insert(target.clone(), others);
+                }
                 recorded_targets.remove(&old.key());
             }
             for (new, target) in change.new.iter().filter_map(|new| Some((new, new.target.as_ref()?))) {
@@ -122,7 +129,6 @@ impl Workloads {
                     recorded_targets.insert(new.key(), target.clone());
                 }
             }
-            autoscalers.retain(|_, scaling| !scaling.is_empty());
         });
         workloads
     }
