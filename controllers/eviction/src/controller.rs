@@ -101,6 +101,10 @@ fn subscribe(
             if known.get(&key).is_some() {
                 if change.is_deleted {
                     deleted.add(&key);
+                    // The request may have left in between, and nobody would forget its pod.
+                    if known.get(&key).is_none() {
+                        deleted.forget(&key);
+                    }
                 }
                 pods.add(key);
             }

@@ -26,9 +26,14 @@ impl DeletedPods {
     }
 
     /// Forgets the pod of a request that is gone.
+    pub(crate) fn forget(&self, request: &ObjectKey) {
+        self.0.lock().remove(request);
+    }
+
+    /// Forgets the pod of the request, if the change says that it is gone.
     pub(crate) fn forget_pod_of(&self, change: &ObjectChange<EvictionRequest>) {
         if let (Some(gone), None) = (&change.old, &change.new) {
-            self.0.lock().remove(&gone.key());
+            self.forget(&gone.key());
         }
     }
 }
