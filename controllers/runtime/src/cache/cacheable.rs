@@ -181,7 +181,10 @@ impl Cacheable for EvictionRequest {
         (self.api_version, self.kind) = <_>::default();
         let meta = &mut self.metadata;
         meta.managed_fields = meta.managed_fields.iter().filter_map(trimmed).collect();
-        parts.managed_fields.share(&mut meta.managed_fields);
+        // Unlike a map, a list takes room until it is forgotten, though no object has it any more.
+        if meta.managed_fields.len() <= MAX_SHARED_ENTRIES {
+            parts.managed_fields.share(&mut meta.managed_fields);
+        }
         parts.maps.share(&mut meta.labels);
         parts.maps.share(&mut meta.annotations);
         // A list that grew while it was decoded has room for four items at least.
@@ -194,6 +197,9 @@ impl Cacheable for EvictionRequest {
         status.conditions.shrink_to_fit();
     }
 }
+
+/// Most entries of managed fields that are shared between objects.
+const MAX_SHARED_ENTRIES: usize = 16;
 
 /// The fields whose owners are read: blockers name those of finalizers and of the target, labels are synchronized by
 /// theirs, and an event names who has ended an interceptor's turn.

@@ -1,14 +1,14 @@
-//! Parts of objects that many objects have alike: the pods of a workload have its labels, and so have their requests.
+//! Deduplicates parts that many objects of one cache have in common, such as the labels of a workload's pods.
 
-use std::collections::{BTreeMap, HashSet};
-use std::hash::Hash;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::{Arc, Weak};
 
 use drydock_api::metav1::ManagedFieldsEntry;
 
 use super::pod::OwnerRef;
 
-/// The parts of all objects of a cache, each of them once.
+/// The parts of the objects of one cache.
 #[derive(Default)]
 pub struct SharedParts {
     /// Labels and annotations.
@@ -19,34 +19,36 @@ pub struct SharedParts {
     pub owners: SharedValues<OwnerRef>,
 }
 
-/// Values that are held once, however many objects have them. Those that no object has any more are dropped when as many
-/// have come as there were.
+/// Values of which equal ones become one allocation. It keeps none of them alive: what a value holds is freed with the last
+/// object that has it, however large it was.
 pub struct SharedValues<T: ?Sized> {
-    values: HashSet<Arc<T>>,
-    swept_at: usize,
+    values: HashMap<u64, Weak<T>>,
+    hashes: RandomState,
+    sweep_at: usize,
 }
 
-/// So many values are kept without a look at who still has them.
-const SWEPT_AT_LEAST: usize = 1024;
+/// The table is not swept below this size.
+const SWEEP_FROM: usize = 1024;
 
 impl<T: ?Sized> Default for SharedValues<T> {
     fn default() -> Self {
-        Self { values: HashSet::new(), swept_at: SWEPT_AT_LEAST }
+        Self { values: HashMap::new(), hashes: RandomState::new(), sweep_at: SWEEP_FROM }
     }
 }
 
 impl<T: ?Sized + Eq + Hash> SharedValues<T> {
-    /// Replaces a value by an equal one that is held already.
+    /// Replaces a value by an equal one that an object has already.
     pub fn share(&mut self, value: &mut Arc<T>) {
-        if let Some(held) = self.values.get(&**value) {
-            *value = held.clone();
+        let hash = self.hashes.hash_one(&**value);
+        if let Some(held) = self.values.get(&hash).and_then(Weak::upgrade).filter(|held| held == value) {
+            *value = held;
             return;
         }
-        if self.values.len() >= self.swept_at {
-            self.values.retain(|held| Arc::strong_count(held) > 1);
-            self.swept_at = SWEPT_AT_LEAST.max(2 * self.values.len());
+        if self.values.len() >= self.sweep_at {
+            self.values.retain(|_, value| value.strong_count() > 0);
+            self.sweep_at = SWEEP_FROM.max(2 * self.values.len());
         }
-        self.values.insert(value.clone());
+        self.values.insert(hash, Arc::downgrade(value));
     }
 }
 
@@ -66,17 +68,32 @@ mod tests {
         assert_eq!((&*second, &*other, values.values.len()), ("app", "tier", 2));
     }
 
+    /// A tenant who changed the annotations of one request again and again filled the memory with those before.
     #[test]
-    fn values_that_nobody_has_any_more_are_dropped() {
+    fn a_value_that_nobody_has_any_more_is_freed_at_once() {
+        let mut values = SharedValues::<BTreeMap<String, String>>::default();
+        for number in 0..10 {
+            let mut value = Arc::new(BTreeMap::from([("example.com/notes".to_owned(), number.to_string())]));
+            values.share(&mut value);
+        }
+        assert!(values.values.values().all(|value| value.strong_count() == 0));
+    }
+
+    #[test]
+    fn the_table_is_not_larger_than_twice_what_objects_have() {
         let mut values = SharedValues::<str>::default();
-        let kept: Vec<Arc<str>> = (0..10 * SWEPT_AT_LEAST)
+        let kept: Vec<Arc<str>> = (0..10 * SWEEP_FROM)
             .filter_map(|number| {
                 let mut value = number.to_string().into();
                 values.share(&mut value);
                 (number % 100 == 0).then_some(value)
             })
             .collect();
-        assert!(values.values.len() <= SWEPT_AT_LEAST + kept.len(), "{} are left", values.values.len());
-        assert!(kept.iter().all(|value| values.values.contains(value)));
+        assert!(values.values.len() <= SWEEP_FROM + kept.len(), "{} are left", values.values.len());
+        for value in kept {
+            let mut equal = (*value).into();
+            values.share(&mut equal);
+            assert!(Arc::ptr_eq(&equal, &value));
+        }
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use drydock_api::eviction_request::EvictionRequest;
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -51,6 +52,38 @@ fn pod_keeps_only_known_annotations_and_its_controller() {
     assert_eq!(pod.interceptors.unwrap(), ["a.example.com"]);
     assert_eq!((pod.priority, pod.phase), (5, PodPhase::Running));
     assert_eq!(pod.unschedulable, None);
+}
+
+#[test]
+fn equal_parts_of_two_objects_are_one_allocation() {
+    let pod = |name: &str| -> Pod {
+        let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "2", "controller": true});
+        let annotations =
+            json!({"interceptor.evictionrequest.coordination.k8s.io/priority_a.example.com": "1/worker"});
+        let labels = json!({"app": "a"});
+        let metadata = json!({
+            "name": name, "labels": labels, "annotations": annotations, "ownerReferences": [owner],
+        });
+        serde_json::from_value(json!({"metadata": metadata})).unwrap()
+    };
+    let request = |name: &str| -> EvictionRequest {
+        let entry = json!({"manager": "m", "fieldsV1": {"f:metadata": {"f:labels": {"f:app": {}}}}});
+        let (labels, annotations) = (json!({"app": "a"}), json!({"example.com/a": "b"}));
+        let metadata = json!({
+            "name": name, "labels": labels, "annotations": annotations, "managedFields": [entry],
+        });
+        serde_json::from_value(json!({"metadata": metadata})).unwrap()
+    };
+    let mut parts = SharedParts::default();
+    let (mut pods, mut requests) = (["a", "b"].map(pod), ["a", "b"].map(request));
+    pods.iter_mut().for_each(|pod| pod.trim(&mut parts));
+    requests.iter_mut().for_each(|request| request.trim(&mut parts));
+    let [a, b] = pods;
+    assert!(Arc::ptr_eq(&a.labels, &b.labels) && Arc::ptr_eq(&a.annotations, &b.annotations));
+    assert!(Arc::ptr_eq(&a.controller.unwrap(), &b.controller.unwrap()));
+    let [a, b] = requests.map(|request| request.metadata);
+    assert!(Arc::ptr_eq(&a.labels, &b.labels) && Arc::ptr_eq(&a.annotations, &b.annotations));
+    assert!(Arc::ptr_eq(&a.managed_fields, &b.managed_fields) && a.managed_fields.len() == 1);
 }
 
 #[test]
