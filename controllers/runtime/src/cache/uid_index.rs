@@ -40,3 +40,25 @@ impl<T: Cacheable> UidIndex<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Pod;
+
+    fn pod(uid: &str, version: &str) -> Arc<Pod> {
+        Arc::new(Pod { uid: uid.into(), resource_version: version.into(), ..Pod::default() })
+    }
+
+    #[test]
+    fn of_each_uid_the_last_object_is_found_until_it_is_taken_out() {
+        let mut index = UidIndex::default();
+        (0..100).for_each(|number| index.insert(pod(&number.to_string(), "1")));
+        index.insert(pod("7", "2"));
+        assert_eq!((index.objects.len(), index.get("7").unwrap().resource_version.as_str()), (100, "2"));
+        index.remove("7");
+        index.remove("other");
+        assert!(index.get("7").is_none() && index.get("8").is_some());
+    }
+}
