@@ -27,7 +27,7 @@ use tracing::info;
 use crate::autoscaler::HorizontalPodAutoscaler;
 use crate::decide::{SurgeDecision, SurgeTurn, SurgeWrite, decide, refuse};
 use crate::deployment::Deployment;
-use crate::record::{FoundRecord, RECORD};
+use crate::record::{FoundRecord, RECORD, SurgeRecord};
 use crate::turns::TurnTable;
 use crate::workloads::{DeploymentOf, Scaler, Workloads, key_of};
 
@@ -94,8 +94,7 @@ impl SurgeController {
             let recorded = controller.workloads.recorded(Some(request.namespace()));
             let is_for = |key: &ObjectKey| {
                 let scalers = controller.workloads.scalers_of(key);
-                let mut records = scalers.iter().filter_map(|scaler| scaler.record().valid());
-                records.any(|record| record.pods.contains(request.name()))
+                records(&scalers).any(|record| record.pods.contains(request.name()))
             };
             recorded.into_iter().filter(is_for).for_each(|key| asked.add(key));
         });
@@ -114,8 +113,7 @@ impl SurgeController {
 
     fn recorded_pods(&self, key: &ObjectKey) -> BTreeSet<String> {
         let scalers = self.workloads.scalers_of(key);
-        let records = scalers.iter().filter_map(|scaler| scaler.record().valid());
-        records.flat_map(|record| record.pods.iter().cloned()).collect()
+        records(&scalers).flat_map(|record| record.pods.iter().cloned()).collect()
     }
 
     async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, CallError> {
@@ -276,6 +274,11 @@ impl SurgeController {
             self.turns.end(key, pod, end.clone());
         }
     }
+}
+
+/// The records that can be read.
+fn records(scalers: &[Scaler]) -> impl Iterator<Item = &SurgeRecord> {
+    scalers.iter().filter_map(|scaler| scaler.record().valid())
 }
 
 #[cfg(test)]

@@ -110,8 +110,8 @@ impl Surge<'_> {
     }
 
     /// Since when the turn has waited for the replica that it waits for now. A turn that is not served yet waits for
-    /// those before it, and each change of the record is progress. A record that is further in the
-    /// future than clocks may differ holds up no deadline: others have written it.
+    /// those before it, and each change of the record is progress. A record that is further in the future than clocks
+    /// may differ holds up no deadline: others have written it.
     fn waits_since(&self, turn: &SurgeTurn, now: Timestamp) -> Timestamp {
         let is_ahead =
             |since: Timestamp| Duration::try_from(since.duration_since(now)).is_ok_and(|by| by > CLOCK_SKEW);

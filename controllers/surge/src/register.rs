@@ -1,7 +1,6 @@
 //! Registers the interceptor on the pods of opted-in Deployments, by an annotation, before there is a request: a
 //! request takes its interceptors once. When the opt-in goes, the annotation goes.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_api::eviction_request::interceptor_annotations::PREFIX;
@@ -71,7 +70,7 @@ fn subscribe(controller: &SurgeController, queue: &WorkQueue<ObjectKey>) {
 /// What is to be done to a pod of a Deployment. One with a request is left as it is: it comes too late to be in this one, and
 /// the request goes on with those that it has.
 fn needed(pod: &Pod, deployment: &Deployment, has_request: bool) -> RegistrationChange {
-    if has_request || pod.is_terminating() || pod.is_terminal() {
+    if has_request || !is_staying(pod) {
         return RegistrationChange::Leave;
     }
     match (pod.annotations.get(&annotation()), deployment.is_opted_in) {
@@ -81,14 +80,17 @@ fn needed(pod: &Pod, deployment: &Deployment, has_request: bool) -> Registration
     }
 }
 
+fn is_staying(pod: &Pod) -> bool {
+    !pod.is_terminating() && !pod.is_terminal()
+}
+
 fn annotation() -> String {
     format!("{PREFIX}priority_{SURGE}")
 }
 
 async fn reconcile(controller: &SurgeController, key: ObjectKey) -> Result<Requeue, CallError> {
     let caches = &controller.context.caches;
-    let is_there = |pod: &Arc<Pod>| !pod.is_terminating() && !pod.is_terminal();
-    let Some(pod) = caches.pods.get(&key).filter(is_there) else { return Ok(Requeue::Never) };
+    let Some(pod) = caches.pods.get(&key).filter(|pod| is_staying(pod)) else { return Ok(Requeue::Never) };
     let deployment = match controller.workloads.deployment_of(&pod) {
         DeploymentOf::Known(deployment) => deployment,
         DeploymentOf::NotCached => return Ok(Requeue::WithBackoff),

@@ -113,13 +113,11 @@ impl Workloads {
         workloads.autoscalers.subscribe(move |change: &ObjectChange<HorizontalPodAutoscaler>| {
             let SurgeIndex { autoscalers, recorded_targets, .. } = &mut *index.write();
             for (old, target) in change.old.iter().filter_map(|old| Some((old, old.target.as_ref()?))) {
-                let others = autoscalers.remove(target).map(|mut scaling| {
+                if let Some(scaling) = autoscalers.get_mut(target) {
                     scaling.remove(&old.key());
-                    scaling
-                });
-                // Most targets have one autoscaler alone.
-                if let Some(others) = others.filter(|others| !others.is_empty()) {
-                    autoscalers.insert(target.clone(), others);
+                    if scaling.is_empty() {
+                        autoscalers.remove(target);
+                    }
                 }
                 recorded_targets.remove(&old.key());
             }
