@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use drydock_api::eviction_request::pod_labels::LABEL_SYNC;
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus};
-use drydock_runtime::cache::api;
+use drydock_runtime::cache::{Select, api};
 use drydock_runtime::clock::Clock;
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
@@ -33,7 +33,9 @@ use crate::removal::{Removals, STALE_RETRY_AFTER};
 use crate::request_events::{publish_skip, publish_start, publish_warnings, report};
 
 /// Field manager of the status.
-pub const MANAGER: &str = "drydock-eviction-controller";
+pub const FIELD_MANAGER: &str = "drydock-eviction-controller";
+/// The caches that are read.
+pub const READS: Select = Select { pods: true, requests: true, ..Select::NONE };
 
 /// How the controller runs.
 #[derive(Clone, Debug)]
@@ -52,12 +54,11 @@ impl Default for Options {
     }
 }
 
-/// Runs until shutdown. Pods and EvictionRequests must be among the caches that are fed.
+/// Runs until shutdown. The caches of [`READS`] must be fed.
 pub async fn run(context: ControllerContext, options: Options) {
     let queue = WorkQueue::new("evictionrequests", &context.metrics, ExponentialBackoff::WRITES);
     RequestMetrics::register(&context, options.aggregate_metrics);
-    context.caches.pods.wait_until_synced().await;
-    context.caches.requests.wait_until_synced().await;
+    context.caches.wait_until_synced(READS).await;
     let removals = Removals::new(&context, &options.config, &queue);
     let deleted_pods = DeletedPods::default();
     subscribe(&context, &queue, &removals, &deleted_pods);
@@ -174,7 +175,7 @@ impl RequestReconciler {
     ) -> Result<Requeue, CallError> {
         let key = request.key();
         let patch = status_patch(request, status);
-        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
         let api = api::<EvictionRequest>(&self.context.client, &key.namespace);
         match api.patch_status(&key.name, &params, &Patch::Merge(patch)).await {
             Ok(_) => {

@@ -7,10 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use drydock_runtime::cache::Select;
 use drydock_runtime::clock::Clock;
-use drydock_runtime::events::EventRecorder;
 use drydock_runtime::lease::{LeadershipEnd, LeaseConfig, LeaseHandle};
 use drydock_runtime::metrics::{Metrics, router};
-use drydock_runtime::skew::Skew;
 use drydock_runtime::{ControllerContext, HostCaches};
 use drydock_runtime::{context, leading};
 use drydock_serving::auth::delegated::DelegatedAuth;
@@ -19,7 +17,6 @@ use drydock_serving::host;
 use drydock_serving::metrics_port::{self, ServedPaths};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::info;
 
 use crate::controllers;
@@ -49,7 +46,8 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
 
     let shutdown = CancellationToken::new();
     leading::stop_on_signal(shutdown.clone())?;
-    let context = build(client, connections.evictions, lease, metrics, &shutdown);
+    let context =
+        ControllerContext::new(COMPONENT, client, connections.evictions, lease, metrics, shutdown.clone());
     if let Some(port) = port {
         let paths = ServedPaths {
             health: health(&context.caches),
@@ -60,7 +58,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         tokio::spawn(metrics_port::serve(port, paths, CancellationToken::new()));
     }
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-controller-manager starts");
-    if !context::wait_for_server(&context.client, &shutdown).await
+    if !leading::wait_for_server(&context.client, &shutdown).await
         || !is_known(route.as_deref(), &shutdown).await
     {
         return Ok(());
@@ -122,30 +120,6 @@ async fn is_known(route: Option<&DirectRoute>, stop: &CancellationToken) -> bool
     tokio::select! {
         () = stop.cancelled() => false,
         _ = tokio::time::timeout(ROUTE_KNOWN_WITHIN, route.known()) => true,
-    }
-}
-
-fn build(
-    client: Client,
-    evictions: Client,
-    lease: LeaseHandle,
-    metrics: Metrics,
-    shutdown: &CancellationToken,
-) -> ControllerContext {
-    let tasks = TaskTracker::new();
-    let recorder =
-        EventRecorder::start(client.clone(), COMPONENT, &metrics, Clock::SYSTEM, &tasks, shutdown.clone());
-    ControllerContext {
-        client,
-        evictions,
-        caches: HostCaches::default(),
-        recorder,
-        metrics,
-        shutdown: shutdown.clone(),
-        lease,
-        clock: Clock::SYSTEM,
-        skew: Skew::default(),
-        tasks,
     }
 }
 

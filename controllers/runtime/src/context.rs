@@ -6,8 +6,6 @@
 //! again, from what the caches hold then; each write carries the UID or the resourceVersion that it was
 //! decided on.
 
-use std::time::Duration;
-
 use drydock_api::FENCING_TOKEN_HEADER;
 use http::{HeaderValue, Method, Request};
 use kube::Client;
@@ -15,7 +13,6 @@ use kube::client::Body;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::service_fn;
-use tracing::{debug, info, warn};
 
 use crate::cache::{Cacheable, HostCaches};
 use crate::clock::Clock;
@@ -24,7 +21,6 @@ use crate::events::EventRecorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
 use crate::skew::Skew;
-use drydock_logging::with_causes;
 
 /// Everything that a controller needs. Cheap to clone; clones share all of it.
 #[derive(Clone)]
@@ -53,6 +49,23 @@ pub struct ControllerContext {
 }
 
 impl ControllerContext {
+    /// What a program has at its start: caches that nothing feeds yet, the system's clock, and events of `component`.
+    /// Requests of `client` and `evictions` are sent as they are: [`with_term`] adds the term of the lease.
+    pub fn new(
+        component: &'static str,
+        client: Client,
+        evictions: Client,
+        lease: LeaseHandle,
+        metrics: Metrics,
+        shutdown: CancellationToken,
+    ) -> Self {
+        let (clock, tasks) = (Clock::SYSTEM, TaskTracker::new());
+        let recorder =
+            EventRecorder::start(client.clone(), component, &metrics, clock, &tasks, shutdown.clone());
+        let (caches, skew) = (HostCaches::default(), Skew::default());
+        Self { client, evictions, caches, recorder, metrics, shutdown, lease, clock, skew, tasks }
+    }
+
     /// Whether a write to the host may be sent now.
     pub fn may_write(&self) -> bool {
         self.lease.is_valid()
@@ -82,52 +95,4 @@ pub fn with_term(client: Client, lease: LeaseHandle) -> Client {
         async move { client.send(request).await }
     });
     Client::new(stamped, namespace)
-}
-
-/// Waits until the API server answers. `false` if stopped before.
-pub async fn wait_for_server(client: &Client, stop: &CancellationToken) -> bool {
-    let (mut delay, mut is_logged) = (Duration::from_millis(250), false);
-    loop {
-        let answer = tokio::select! {
-            () = stop.cancelled() => return false,
-            answer = tokio::time::timeout(Duration::from_secs(10), client.apiserver_version()) => answer,
-        };
-        match answer {
-            Ok(Ok(version)) => {
-                info!(version = version.git_version, "API server answers");
-                return true;
-            }
-            Ok(Err(error)) => {
-                debug!(error = with_causes(&error), retry_in = ?delay, "waiting for the API server")
-            }
-            // The server accepts connections and does not answer. If it accepts none, the client logs that.
-            Err(_) if !std::mem::replace(&mut is_logged, true) => {
-                warn!("the API server accepts connections but does not answer; trying again");
-            }
-            Err(_) => debug!(retry_in = ?delay, "waiting for the API server: no answer in time"),
-        }
-        tokio::select! {
-            () = stop.cancelled() => return false,
-            () = tokio::time::sleep(delay) => {}
-        }
-        delay = (delay * 2).min(Duration::from_secs(10));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A server that accepted connections and did not answer was a warning at each attempt, forever.
-    #[tokio::test(start_paused = true)]
-    async fn a_server_that_stays_silent_is_logged_once() {
-        let silent = service_fn(|_: Request<Body>| {
-            std::future::pending::<Result<http::Response<Body>, kube::Error>>()
-        });
-        let (log, _guard) = drydock_logging::testing::log("warn");
-        let (client, stop) = (Client::new(silent, "default"), CancellationToken::new());
-        let waits = wait_for_server(&client, &stop);
-        assert!(tokio::time::timeout(Duration::from_secs(600), waits).await.is_err());
-        assert_eq!(log.lines().len(), 1, "{:?}", log.lines());
-    }
 }

@@ -54,7 +54,6 @@ impl Cacheable for HorizontalPodAutoscaler {
     const VERSION: &'static str = "v2";
     const KIND: &'static str = "HorizontalPodAutoscaler";
     const PLURAL: &'static str = "horizontalpodautoscalers";
-    const NAMESPACED: bool = true;
 
     fn name(&self) -> &str {
         &self.name

@@ -36,7 +36,7 @@ pub const FIELD_MANAGER: &str = "drydock-surge-interceptor";
 /// Deployments decided at once.
 const PARALLEL_WORKERS: usize = 8;
 /// A Deployment is decided again this long after a conflict, unless the cache shows a newer version before.
-const STALE: Duration = Duration::from_secs(1);
+const STALE_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What decisions are made from, and written with. Clones share it.
 #[derive(Clone)]
@@ -147,7 +147,7 @@ impl SurgeController {
         if let Some(write) = &decision.write
             && let Err(error) = self.write(&scaler, write).await?
         {
-            return after_failed_write("writing the surge", error, STALE);
+            return after_failed_write("writing the surge", error, STALE_RETRY_AFTER);
         }
         self.tell(&key, &decision);
         let wait = decision.again_at.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default());
@@ -161,7 +161,7 @@ impl SurgeController {
             if let Some(write) = &decision.write
                 && let Err(error) = self.write(scaler, write).await?
             {
-                return after_failed_write("taking a surge back", error, STALE);
+                return after_failed_write("taking a surge back", error, STALE_RETRY_AFTER);
             }
         }
         Ok(Requeue::Never)
@@ -173,7 +173,7 @@ impl SurgeController {
         let pods: BTreeSet<String> =
             self.recorded_pods(key).into_iter().chain(open.keys().cloned()).collect();
         let turn = |uid: String| {
-            let pod = self.context.caches.pods.by_uid(&uid)?;
+            let pod = self.context.caches.pods.by_uid(&uid).filter(|pod| pod.namespace == *key.namespace)?;
             let is_of = match self.workloads.deployment_of(&pod) {
                 DeploymentOf::Known(deployment) => key_of(&deployment) == *key,
                 DeploymentOf::None => false,

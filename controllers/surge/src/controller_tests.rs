@@ -83,7 +83,7 @@ async fn a_record_without_a_request_is_taken_back_in_one_update_of_the_version_t
 async fn a_conflict_has_it_decided_again() {
     let (controller, _) = controller(409, "Conflict");
     controller.workloads.deployments.apply(deployment(3, recorded(2, 2)));
-    assert_eq!(controller.reconcile(key()).await.unwrap(), Requeue::After(STALE));
+    assert_eq!(controller.reconcile(key()).await.unwrap(), Requeue::After(STALE_RETRY_AFTER));
     assert_eq!(controller.context.recorder.take_all(), [], "nothing was written");
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use drydock_api::text::cut;
 use drydock_runtime::Cacheable;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -17,6 +18,8 @@ pub const OPT_IN: &str = "surge.coordination.k8s.io/enabled";
 const DEFAULT_MAX_SURGE: &str = "25%";
 /// `spec.progressDeadlineSeconds` where nothing is said.
 const DEFAULT_PROGRESS_DEADLINE: i32 = 600;
+/// Most characters that are kept of why pods cannot be created.
+const LONGEST_FAILURE: usize = 200;
 
 /// A Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -52,7 +55,7 @@ pub struct Deployment {
     pub current_replicas: i32,
     /// `status.updatedReplicas`
     pub updated_replicas: i32,
-    /// The message of the condition ReplicaFailure, while it is True: pods cannot be created.
+    /// The beginning of the message of the condition ReplicaFailure, while it is True: pods cannot be created.
     pub replica_failure: Option<String>,
 }
 
@@ -91,7 +94,6 @@ impl Cacheable for Deployment {
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "Deployment";
     const PLURAL: &'static str = "deployments";
-    const NAMESPACED: bool = true;
 
     fn name(&self) -> &str {
         &self.name
@@ -196,7 +198,7 @@ impl From<WireDeployment> for Deployment {
             updated_replicas: status.updated_replicas,
             replica_failure: conditions
                 .find(|condition| condition.type_ == "ReplicaFailure" && condition.status == "True")
-                .map(|condition| condition.message),
+                .map(|condition| cut(&condition.message, LONGEST_FAILURE)),
         }
     }
 }

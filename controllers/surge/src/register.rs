@@ -24,7 +24,7 @@ const VALUE: &str = "20000/interceptor";
 /// Pods written at once.
 const PARALLEL_WORKERS: usize = 8;
 /// A pod is looked at again this long after a conflict, unless the cache shows a newer version before.
-const STALE: Duration = Duration::from_secs(1);
+const STALE_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What a pod needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ async fn reconcile(controller: &SurgeController, key: ObjectKey) -> Result<Reque
     let pods = api::<Pod>(&controller.context.client, &pod.namespace);
     match pods.patch(&pod.name, &params, &Patch::Merge(patch)).await {
         Ok(_) => Ok(Requeue::Never),
-        Err(error) => after_failed_write("registering on the pod", error, STALE),
+        Err(error) => after_failed_write("registering on the pod", error, STALE_RETRY_AFTER),
     }
 }
 

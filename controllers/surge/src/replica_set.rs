@@ -27,7 +27,6 @@ impl Cacheable for ReplicaSet {
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "ReplicaSet";
     const PLURAL: &'static str = "replicasets";
-    const NAMESPACED: bool = true;
 
     fn name(&self) -> &str {
         &self.meta.name

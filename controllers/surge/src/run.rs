@@ -6,19 +6,16 @@ use anyhow::bail;
 use drydock_api::eviction_request::interceptors::SURGE;
 use drydock_runtime::cache::Select;
 use drydock_runtime::clock::Clock;
-use drydock_runtime::events::EventRecorder;
 use drydock_runtime::lease::{LeadershipEnd, LeaseConfig, LeaseHandle};
 use drydock_runtime::metrics::{Metrics, router};
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
-use drydock_runtime::skew::Skew;
-use drydock_runtime::{ControllerContext, HostCaches, context, leading};
+use drydock_runtime::{ControllerContext, leading};
 use drydock_serving::auth::delegated::DelegatedAuth;
 use drydock_serving::health::Health;
 use drydock_serving::host;
 use drydock_serving::metrics_port::{self, ServedPaths};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::info;
 
 use crate::controller::SurgeController;
@@ -29,9 +26,8 @@ use crate::{metrics, register};
 
 /// Reported as the source of events.
 const COMPONENT: &str = "drydock-surge-interceptor";
-/// What is read of the host, beside workloads.
-const SELECT: Select =
-    Select { pods: true, nodes: false, budgets: true, requests: true, maintenances: false };
+/// The caches that are read, beside those of workloads.
+const READS: Select = Select { pods: true, budgets: true, requests: true, ..Select::NONE };
 
 /// Runs until SIGTERM or SIGINT. Fails if the program cannot start, or if it loses the lease.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
@@ -48,7 +44,8 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     };
     let shutdown = CancellationToken::new();
     leading::stop_on_signal(shutdown.clone())?;
-    let controller = build(client, lease, shutdown);
+    let context = ControllerContext::new(COMPONENT, client.clone(), client, lease, Metrics::new(), shutdown);
+    let controller = SurgeController { context, workloads: Workloads::new(), turns: TurnTable::default() };
     metrics::register(&controller);
     let context = &controller.context;
     if let Some(port) = port {
@@ -61,11 +58,11 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         tokio::spawn(metrics_port::serve(port, paths, CancellationToken::new()));
     }
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-surge-interceptor starts");
-    if !context::wait_for_server(&context.client, &context.shutdown).await {
+    if !leading::wait_for_server(&context.client, &context.shutdown).await {
         return Ok(());
     }
     // A standby keeps its caches current too.
-    context.caches.start(&watches, SELECT, &context.tasks, &context.shutdown);
+    context.caches.start(&watches, READS, &context.tasks, &context.shutdown);
     controller.workloads.start(&watches, context);
     match leading::lead(context, candidacy(&leases, &flags), || start(&controller)).await {
         LeadershipEnd::Stopped => {
@@ -77,29 +74,9 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     }
 }
 
-fn build(client: Client, lease: LeaseHandle, shutdown: CancellationToken) -> SurgeController {
-    let (metrics, tasks) = (Metrics::new(), TaskTracker::new());
-    let recorder =
-        EventRecorder::start(client.clone(), COMPONENT, &metrics, Clock::SYSTEM, &tasks, shutdown.clone());
-    let context = ControllerContext {
-        evictions: client.clone(),
-        client,
-        caches: HostCaches::default(),
-        recorder,
-        metrics,
-        shutdown,
-        lease,
-        clock: Clock::SYSTEM,
-        skew: Skew::default(),
-        tasks,
-    };
-    SurgeController { context, workloads: Workloads::new(), turns: TurnTable::default() }
-}
-
 fn health(controller: &SurgeController) -> Health {
     let controller = controller.clone();
-    let ready = move || match controller.context.caches.is_synced(SELECT) && controller.workloads.is_synced()
-    {
+    let ready = move || match controller.context.caches.is_synced(READS) && controller.workloads.is_synced() {
         true => Ok(()),
         false => Err("caches are not complete yet".to_owned()),
     };
@@ -131,7 +108,7 @@ fn start(controller: &SurgeController) -> Vec<&'static str> {
 async fn act(controller: SurgeController) {
     let complete = async {
         controller.workloads.wait_until_synced().await;
-        controller.context.caches.wait_until_synced(SELECT).await;
+        controller.context.caches.wait_until_synced(READS).await;
     };
     tokio::select! {
         () = controller.context.shutdown.cancelled() => return,

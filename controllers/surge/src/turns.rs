@@ -7,7 +7,7 @@ use std::sync::Arc;
 use drydock_api::eviction_request::interceptors::SURGE;
 use drydock_interceptor_runtime::{EvictionTurn, InterceptorRuntime, TurnEnd};
 use drydock_runtime::queue::WorkQueue;
-use drydock_runtime::{ControllerContext, ObjectKey};
+use drydock_runtime::{Cacheable, ControllerContext, ObjectKey};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -44,7 +44,9 @@ impl TurnServer {
 
     /// Waits until a decision ends the turn. An error has it called again.
     async fn serve(&self, turn: EvictionTurn) -> Result<TurnEnd, &'static str> {
-        let Some(pod) = self.context.caches.pods.by_uid(turn.pod_uid()) else {
+        let namespace = turn.request().namespace();
+        let pod = self.context.caches.pods.by_uid(turn.pod_uid());
+        let Some(pod) = pod.filter(|pod| pod.namespace == namespace) else {
             return Err("the pod is not in the cache yet");
         };
         let deployment = match self.workloads.deployment_of(&pod) {

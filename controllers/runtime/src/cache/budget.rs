@@ -92,7 +92,6 @@ impl Cacheable for PodDisruptionBudget {
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "PodDisruptionBudget";
     const PLURAL: &'static str = "poddisruptionbudgets";
-    const NAMESPACED: bool = true;
 
     fn name(&self) -> &str {
         &self.name

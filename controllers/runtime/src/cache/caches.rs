@@ -5,7 +5,6 @@ use drydock_api::node_maintenance::NodeMaintenance;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{Instrument, info, info_span};
 
 use super::cacheable::Cacheable;
 use super::reflector::reflect;
@@ -26,7 +25,7 @@ pub struct HostCaches {
     pub maintenances: Store<NodeMaintenance>,
 }
 
-/// Which stores are fed.
+/// Some of the stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Select {
     /// Pods.
@@ -44,6 +43,9 @@ pub struct Select {
 impl Select {
     /// All of them.
     pub const ALL: Self = Self { pods: true, nodes: true, budgets: true, requests: true, maintenances: true };
+    /// None of them.
+    pub const NONE: Self =
+        Self { pods: false, nodes: false, budgets: false, requests: false, maintenances: false };
 }
 
 impl HostCaches {
@@ -85,8 +87,7 @@ struct Reflectors<'a> {
 impl Reflectors<'_> {
     fn start<T: Cacheable>(&self, store: &Store<T>, selected: bool) {
         if selected {
-            let task = reflect(self.client.clone(), store.clone(), self.stop.clone());
-            self.tasks.spawn(task.instrument(info_span!("reflector", resource = T::PLURAL)));
+            self.tasks.spawn(reflect(self.client.clone(), store.clone(), self.stop.clone()));
         }
     }
 }
@@ -94,6 +95,5 @@ impl Reflectors<'_> {
 async fn wait<T: Cacheable>(store: &Store<T>, selected: bool) {
     if selected {
         store.wait_until_synced().await;
-        info!(resource = T::PLURAL, group = T::GROUP, objects = store.len(), "cache is complete");
     }
 }

@@ -6,7 +6,9 @@
 mod budget;
 mod cacheable;
 mod caches;
+mod kube_object;
 mod node;
+mod own_kinds;
 mod pod;
 mod pod_wire;
 mod reflector;
@@ -15,8 +17,9 @@ mod store;
 mod uid_index;
 
 pub use budget::{PodDisruptionBudget, UnhealthyPolicy};
-pub use cacheable::{Cacheable, KubeObject, ObjectKey, api, api_all, resource};
+pub use cacheable::{Cacheable, ObjectKey};
 pub use caches::{HostCaches, Select};
+pub use kube_object::{KubeObject, api, api_all, resource};
 pub use node::{Node, NodeCondition, Taint};
 pub use pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Pod, PodPhase, Responder};
 pub use reflector::reflect;

@@ -74,7 +74,6 @@ impl Cacheable for Node {
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "Node";
     const PLURAL: &'static str = "nodes";
-    const NAMESPACED: bool = false;
 
     fn name(&self) -> &str {
         &self.name

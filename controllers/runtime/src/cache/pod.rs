@@ -156,7 +156,6 @@ impl Cacheable for Pod {
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "Pod";
     const PLURAL: &'static str = "pods";
-    const NAMESPACED: bool = true;
 
     fn name(&self) -> &str {
         &self.name
@@ -173,7 +172,7 @@ impl Cacheable for Pod {
     fn node(&self) -> Option<&str> {
         Some(self.node_name.as_str())
     }
-    fn trim(&mut self, parts: &mut SharedParts) {
+    fn compact(&mut self, parts: &mut SharedParts) {
         parts.maps.share(&mut self.labels);
         parts.maps.share(&mut self.annotations);
         if let Some(controller) = &mut self.controller {

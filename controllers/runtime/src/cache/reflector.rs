@@ -8,9 +8,10 @@ use futures::StreamExt;
 use kube::Client;
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::{Instrument, debug, info, info_span, warn};
 
-use super::cacheable::{Cacheable, KubeObject, ObjectKey, api_all};
+use super::cacheable::{Cacheable, ObjectKey};
+use super::kube_object::{KubeObject, api_all};
 use super::shared_parts::SharedParts;
 use super::store::Store;
 
@@ -22,6 +23,10 @@ const MIN_BACKOFF: Duration = Duration::from_millis(200);
 /// Feeds `store` until `stop`. Errors are logged, and the watch is tried again with backoff until it works,
 /// at the start as well as later.
 pub async fn reflect<T: Cacheable>(client: Client, store: Store<T>, stop: CancellationToken) {
+    feed(client, store, stop).instrument(info_span!("reflector", resource = T::PLURAL)).await;
+}
+
+async fn feed<T: Cacheable>(client: Client, store: Store<T>, stop: CancellationToken) {
     let mut stream = std::pin::pin!(watcher(api_all::<T>(&client), watcher::Config::default()));
     let (mut listed, mut parts) = (HashSet::new(), SharedParts::default());
     let (mut failures, mut watch_failures) = (0, WatchFailures::default());
@@ -64,17 +69,23 @@ fn take_in<T: Cacheable>(
         Event::Init => {}
         Event::InitApply(wire) => {
             listed.insert(wire.object.key());
-            store.apply(trimmed(wire, parts));
+            store.apply(compacted(wire, parts));
         }
-        Event::InitDone => store.finish_list(&std::mem::take(listed)),
-        Event::Apply(wire) => store.apply(trimmed(wire, parts)),
+        Event::InitDone => {
+            let is_first = !store.is_synced();
+            store.finish_list(&std::mem::take(listed));
+            if is_first {
+                info!(resource = T::PLURAL, group = T::GROUP, objects = store.len(), "cache is complete");
+            }
+        }
+        Event::Apply(wire) => store.apply(compacted(wire, parts)),
         Event::Delete(wire) => store.delete(&wire.object.key()),
     }
 }
 
-fn trimmed<T: Cacheable>(wire: KubeObject<T>, parts: &mut SharedParts) -> T {
+fn compacted<T: Cacheable>(wire: KubeObject<T>, parts: &mut SharedParts) -> T {
     let mut object = wire.object;
-    object.trim(parts);
+    object.compact(parts);
     object
 }
 

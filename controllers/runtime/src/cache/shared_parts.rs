@@ -24,15 +24,15 @@ pub struct SharedParts {
 pub struct SharedValues<T: ?Sized> {
     values: HashMap<u64, Weak<T>>,
     hashes: RandomState,
-    sweep_at: usize,
+    prune_at: usize,
 }
 
-/// The table is not swept below this size.
-const SWEEP_FROM: usize = 1024;
+/// The table is not pruned below this size.
+const PRUNE_FROM: usize = 1024;
 
 impl<T: ?Sized> Default for SharedValues<T> {
     fn default() -> Self {
-        Self { values: HashMap::new(), hashes: RandomState::new(), sweep_at: SWEEP_FROM }
+        Self { values: HashMap::new(), hashes: RandomState::new(), prune_at: PRUNE_FROM }
     }
 }
 
@@ -44,9 +44,9 @@ impl<T: ?Sized + Eq + Hash> SharedValues<T> {
             *value = held;
             return;
         }
-        if self.values.len() >= self.sweep_at {
+        if self.values.len() >= self.prune_at {
             self.values.retain(|_, value| value.strong_count() > 0);
-            self.sweep_at = SWEEP_FROM.max(2 * self.values.len());
+            self.prune_at = PRUNE_FROM.max(2 * self.values.len());
         }
         self.values.insert(hash, Arc::downgrade(value));
     }
@@ -82,14 +82,14 @@ mod tests {
     #[test]
     fn the_table_is_not_larger_than_twice_what_objects_have() {
         let mut values = SharedValues::<str>::default();
-        let kept: Vec<Arc<str>> = (0..10 * SWEEP_FROM)
+        let kept: Vec<Arc<str>> = (0..10 * PRUNE_FROM)
             .filter_map(|number| {
                 let mut value = number.to_string().into();
                 values.share(&mut value);
                 (number % 100 == 0).then_some(value)
             })
             .collect();
-        assert!(values.values.len() <= SWEEP_FROM + kept.len(), "{} are left", values.values.len());
+        assert!(values.values.len() <= PRUNE_FROM + kept.len(), "{} are left", values.values.len());
         for value in kept {
             let mut equal = (*value).into();
             values.share(&mut equal);

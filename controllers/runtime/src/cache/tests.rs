@@ -76,8 +76,8 @@ fn equal_parts_of_two_objects_are_one_allocation() {
     };
     let mut parts = SharedParts::default();
     let (mut pods, mut requests) = (["a", "b"].map(pod), ["a", "b"].map(request));
-    pods.iter_mut().for_each(|pod| pod.trim(&mut parts));
-    requests.iter_mut().for_each(|request| request.trim(&mut parts));
+    pods.iter_mut().for_each(|pod| pod.compact(&mut parts));
+    requests.iter_mut().for_each(|request| request.compact(&mut parts));
     let [a, b] = pods;
     assert!(Arc::ptr_eq(&a.labels, &b.labels) && Arc::ptr_eq(&a.annotations, &b.annotations));
     assert!(Arc::ptr_eq(&a.controller.unwrap(), &b.controller.unwrap()));

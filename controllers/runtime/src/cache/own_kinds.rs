@@ -1,0 +1,173 @@
+//! EvictionRequest and NodeMaintenance as caches hold them.
+
+use std::sync::Arc;
+
+use drydock_api::eviction_request::{self, EvictionRequest};
+use drydock_api::metav1::{FieldsV1, ManagedFieldsEntry};
+use drydock_api::node_maintenance::{self, NodeMaintenance};
+use serde_json::{Map, Value, json};
+
+use super::cacheable::Cacheable;
+use super::shared_parts::SharedParts;
+
+impl Cacheable for EvictionRequest {
+    const GROUP: &'static str = drydock_api::GROUP;
+    const VERSION: &'static str = drydock_api::VERSION;
+    const KIND: &'static str = "EvictionRequest";
+    const PLURAL: &'static str = eviction_request::RESOURCE;
+
+    fn name(&self) -> &str {
+        &self.metadata.name
+    }
+    fn namespace(&self) -> &str {
+        &self.metadata.namespace
+    }
+    fn uid(&self) -> &str {
+        &self.metadata.uid
+    }
+    fn resource_version(&self) -> &str {
+        &self.metadata.resource_version
+    }
+    /// Of the managed fields, which are most of a request, the owners of labels, finalizers and target are left, and
+    /// those who have written an interceptor's entry.
+    fn compact(&mut self, parts: &mut SharedParts) {
+        (self.api_version, self.kind) = <_>::default();
+        let meta = &mut self.metadata;
+        meta.managed_fields = meta.managed_fields.iter().filter_map(compacted).collect();
+        // Unlike a map, a list takes room until it is forgotten, though no object has it any more.
+        if meta.managed_fields.len() <= MAX_SHARED_ENTRIES {
+            parts.managed_fields.share(&mut meta.managed_fields);
+        }
+        parts.maps.share(&mut meta.labels);
+        parts.maps.share(&mut meta.annotations);
+        // A list that grew while it was decoded has room for four items at least.
+        self.spec.requesters.shrink_to_fit();
+        let status = &mut self.status;
+        status.interceptors.shrink_to_fit();
+        status.target_interceptors.shrink_to_fit();
+        status.active_interceptors.shrink_to_fit();
+        status.processed_interceptors.shrink_to_fit();
+        status.conditions.shrink_to_fit();
+    }
+}
+
+/// Most entries of managed fields that are shared between objects.
+const MAX_SHARED_ENTRIES: usize = 16;
+
+/// The fields whose owners are read: blockers name those of finalizers and of the target, labels are synchronized by
+/// theirs, and an event names who has ended an interceptor's turn.
+const OWNED: [[&str; 2]; 4] = [
+    ["f:metadata", "f:labels"],
+    ["f:metadata", "f:finalizers"],
+    ["f:spec", "f:target"],
+    ["f:status", "f:interceptors"],
+];
+
+/// Returns an entry of the managed fields with what it owns of these fields; none if that is nothing.
+fn compacted(entry: &ManagedFieldsEntry) -> Option<ManagedFieldsEntry> {
+    let mut all = entry.fields_v1.as_ref()?.to_value();
+    let mut fields = Map::new();
+    // Who chose the interceptors made their entries, and is none of them.
+    let is_assigner = all["f:status"]["f:targetInterceptors"].is_object();
+    for [part, field] in OWNED.into_iter().filter(|[part, _]| !is_assigner || *part != "f:status") {
+        if let Some(owned) = all.get_mut(part).and_then(|part| part.get_mut(field)).map(Value::take) {
+            // Of the target it is enough that it is owned.
+            let owned = if field == "f:target" { json!({}) } else { owned };
+            fields.entry(part).or_insert_with(|| json!({}))[field] = owned;
+        }
+    }
+    let is_used = !fields.is_empty();
+    let fields_v1 = Some(FieldsV1::from(&Value::Object(fields)));
+    let (manager, operation) = (entry.manager.clone(), entry.operation.clone());
+    is_used.then(|| ManagedFieldsEntry { manager, operation, fields_v1, ..ManagedFieldsEntry::default() })
+}
+
+impl Cacheable for NodeMaintenance {
+    const GROUP: &'static str = drydock_api::GROUP;
+    const VERSION: &'static str = drydock_api::VERSION;
+    const KIND: &'static str = "NodeMaintenance";
+    const PLURAL: &'static str = node_maintenance::RESOURCE;
+
+    fn name(&self) -> &str {
+        &self.metadata.name
+    }
+    fn namespace(&self) -> &str {
+        ""
+    }
+    fn uid(&self) -> &str {
+        &self.metadata.uid
+    }
+    fn resource_version(&self) -> &str {
+        &self.metadata.resource_version
+    }
+    fn compact(&mut self, _: &mut SharedParts) {
+        self.metadata.managed_fields = Arc::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
+    use drydock_api::eviction_request::pod_labels::{applied_by, changes};
+
+    use super::*;
+
+    fn request() -> EvictionRequest {
+        let entry = |manager: &str, operation: &str, fields: Value| {
+            json!({
+                "manager": manager, "operation": operation, "apiVersion": "coordination.k8s.io/v1alpha1",
+                "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields,
+            })
+        };
+        let labels = |key: &str| {
+            json!({
+                "f:metadata": {"f:annotations": {"f:a": {}}, "f:labels": {key: {}}},
+                "f:spec": {"f:requesters": {}, "f:target": {"f:pod": {"f:name": {}, "f:uid": {}}}},
+            })
+        };
+        let finalizers = json!({"f:metadata": {"f:finalizers": {".": {}, "v:\"x.example.com/stay\"": {}}}});
+        serde_json::from_value(json!({
+            "metadata": {
+                "name": "u", "namespace": "ns", "uid": "1", "labels": {"app": "a", "tier": "b", "own": "c"},
+                "managedFields": [
+                    entry("nodemaintenance.k8s.io", "Apply", labels("f:app")),
+                    entry("drydock-label-sync", "Update", labels("f:tier")),
+                    entry("kubectl", "Update", labels("f:own")),
+                    entry("kubectl-edit", "Update", finalizers),
+                    entry("saver.example.com", "Apply", json!({"f:status": {"f:interceptors": {"k:{\"name\":\"a.b\"}": {}}}})),
+                    entry("drydock", "Update", json!({"f:status": {"f:conditions": {".": {}}}})),
+                    entry("assigner", "Update", json!({"f:status": {
+                        "f:interceptors": {"k:{\"name\":\"a.b\"}": {}},
+                        "f:targetInterceptors": {"k:{\"name\":\"a.b\"}": {}},
+                    }})),
+                ],
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_compacted_request_says_the_same_of_labels_finalizers_target_and_reports_and_nothing_else() {
+        let (whole, mut compacted) = (request(), request());
+        compacted.compact(&mut SharedParts::default());
+        let pod = BTreeMap::from([("app".to_owned(), "new".to_owned())]);
+        assert_eq!(changes(&compacted, &pod), changes(&whole, &pod));
+        assert_eq!(changes(&compacted, &pod).len(), 2, "one changes, one leaves");
+        let requester = "nodemaintenance.k8s.io";
+        assert_eq!(applied_by(&compacted, requester), applied_by(&whole, requester));
+        assert_eq!(applied_by(&compacted, requester).len(), 1);
+        let fields =
+            |request: &EvictionRequest, entry: usize| request.metadata.managed_fields[entry].fields();
+        assert_eq!(compacted.metadata.managed_fields.len(), 5);
+        assert_eq!(fields(&compacted, 4), fields(&whole, 4), "reports");
+        assert_eq!(fields(&compacted, 3), fields(&whole, 3), "finalizers");
+        assert_eq!(compacted.metadata.managed_fields[3].manager, "kubectl-edit");
+        assert!(fields(&compacted, 0)["f:spec"]["f:target"].is_object());
+        for entry in 0..4 {
+            assert!(fields(&compacted, entry)["f:metadata"]["f:annotations"].is_null());
+            assert!(fields(&compacted, entry)["f:spec"]["f:requesters"].is_null());
+        }
+    }
+}
