@@ -109,10 +109,14 @@ impl Action {
         }
     }
 
-    /// Whether the write must not be delayed: pods wait for a status that moves the plan on.
-    pub(crate) fn is_urgent(&self) -> bool {
-        let Self::Status { maintenance, status, .. } = self else { return false };
-        let old = &maintenance.status;
+    /// Whether the write moves the drain on, so that it must not be delayed: a cordon, a request for an eviction, or a
+    /// status with other drain targets.
+    pub(crate) fn moves_on(&self) -> bool {
+        let (old, status) = match self {
+            Self::Cordon { .. } | Self::Request { change: RequestChange::Ask { .. }, .. } => return true,
+            Self::Status { maintenance, status, .. } => (&maintenance.status, status),
+            Self::Request { .. } | Self::Conditions { .. } | Self::Finalizer { .. } => return false,
+        };
         let targets = |status: &NodeMaintenanceStatus| {
             let nodes = status.node_statuses.iter();
             nodes.map(|s| (s.node_ref.clone(), s.drain_targets.clone())).collect::<Vec<_>>()

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage};
+use drydock_runtime::cache::Select;
 use drydock_runtime::{Cacheable, CallError, ControllerContext, Node, Requeue, Store, after_failed_write};
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -24,14 +25,22 @@ use crate::observed::ObservedChanges;
 use crate::world::World;
 use crate::world::selects;
 
-/// Least time between two plannings; a planning that took long is followed by a pause of three times as long.
-const MIN_PAUSE: Duration = Duration::from_millis(50);
+/// Least pause after a planning while the drain moves on; a planning that took long is followed by a pause of three times
+/// as long.
+const MIN_PAUSE: Duration = Duration::from_millis(20);
+/// Least pause after a planning while pods just leave one after the other: each of them is a change, and most lead to
+/// nothing but numbers in a status.
+const QUIET_PAUSE: Duration = Duration::from_millis(200);
+/// How long a drain moves on after the last write that moved it: until the caches show what followed.
+const MOVES_FOR: Duration = Duration::from_secs(1);
 /// Longest pause after a planning.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// A write that a live read did not allow yet is tried again after this.
 const NOT_YET_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// A write that was decided on an old version is tried again after this, if no cache shows a newer one before.
 const STALE_RETRY_AFTER: Duration = Duration::from_secs(10);
+/// The caches that are read.
+pub const READS: Select = Select { budgets: false, ..Select::ALL };
 
 /// How the controller runs.
 #[derive(Clone, Debug)]
@@ -48,13 +57,10 @@ impl Default for Options {
     }
 }
 
-/// Runs until shutdown. Pods, nodes, EvictionRequests and NodeMaintenances must be among the caches that are fed.
+/// Runs until shutdown. The caches of [`READS`] must be fed.
 pub async fn run(context: ControllerContext, options: Options) {
     let controller = Arc::new(MaintenanceController::new(&context, options.config));
-    context.caches.maintenances.wait_until_synced().await;
-    context.caches.nodes.wait_until_synced().await;
-    context.caches.pods.wait_until_synced().await;
-    context.caches.requests.wait_until_synced().await;
+    context.caches.wait_until_synced(READS).await;
     controller.subscribe();
     let planning = controller.clone().plan_until_stopped();
     let work = {
@@ -136,14 +142,16 @@ impl MaintenanceController {
             next = wake;
             let took = started.elapsed();
             self.gauges.planned(took);
-            tokio::time::sleep((took * 3).clamp(MIN_PAUSE, MAX_PAUSE)).await;
+            let moves_on = self.pending.lock().has_moved_on(MOVES_FOR, Instant::now());
+            let least = if moves_on { MIN_PAUSE } else { QUIET_PAUSE };
+            tokio::time::sleep((took * 3).clamp(least, MAX_PAUSE)).await;
         }
     }
 
     /// One planning. Returns the memory and when to plan again at the latest.
     fn plan(&self, mut memory: MachineMemory) -> (MachineMemory, Option<Instant>) {
         let context = &self.writer.context;
-        let mut world = World::read(&context.caches, is_looked_at);
+        let mut world = World::read(&context.caches, &self.observed.our_requests, is_looked_at);
         // This comes after the read: what the caches show to be lost has been noted by now.
         world.since = self.observed.take();
         world.refused = self.observed.refusals.all();

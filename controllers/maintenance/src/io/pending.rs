@@ -25,6 +25,8 @@ pub(crate) struct PendingWrites {
     /// Tasks whose last write failed. Their queue tries them again with backoff, with the action that is
     /// current then.
     failed: HashSet<Task>,
+    /// When an action was last queued that moves the drain on.
+    moved_on: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -60,7 +62,9 @@ impl PendingWrites {
             }
             let is_new = self.waiting.get(&task).is_none_or(|before| before.action != action);
             if is_new && !self.failed.contains(&task) {
-                let last = self.statuses_tried.get(&task).filter(|_| !action.is_urgent());
+                let moves_on = action.moves_on();
+                self.moved_on = if moves_on { Some(now) } else { self.moved_on };
+                let last = self.statuses_tried.get(&task).filter(|_| !moves_on);
                 let since = last.map(|at| now.duration_since(*at));
                 let delay = since.map_or(Duration::ZERO, |since| STATUS_INTERVAL.saturating_sub(since));
                 queue.push((WriteJob::of(&action), delay));
@@ -70,6 +74,11 @@ impl PendingWrites {
         }
         self.waiting = waiting;
         queue
+    }
+
+    /// Whether an action that moves the drain on was queued within this time.
+    pub(crate) fn has_moved_on(&self, within: Duration, now: Instant) -> bool {
+        self.moved_on.is_some_and(|at| now.duration_since(at) < within)
     }
 
     /// Returns the present action of a task, which is tried now; none if there is nothing left to do.
@@ -144,6 +153,18 @@ mod tests {
         assert_eq!(pending.replace(actions(&[ask("b")]), |_| 0, now).len(), 1);
         assert!(pending.replace(BTreeMap::new(), |_| 0, now).is_empty());
         assert_eq!(pending.begin(&ask("b").task(), now), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_drain_moves_on_by_what_is_new_and_not_by_news_of_its_progress() {
+        let (mut pending, now) = (PendingWrites::default(), Instant::now());
+        let (second, later) = (Duration::from_secs(1), now + Duration::from_secs(2));
+        pending.replace(actions(&[status(1)]), |_| 0, now);
+        assert!(!pending.has_moved_on(second, now));
+        pending.replace(actions(&[ask("a")]), |_| 0, now);
+        assert!(pending.has_moved_on(second, now) && !pending.has_moved_on(second, later));
+        pending.replace(actions(&[ask("a")]), |_| 0, later);
+        assert!(!pending.has_moved_on(second, later), "it was decided before");
     }
 
     #[tokio::test(start_paused = true)]

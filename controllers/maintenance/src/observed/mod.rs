@@ -2,6 +2,7 @@
 //! went before.
 
 pub(crate) mod asked_again;
+pub(crate) mod our_requests;
 pub(crate) mod request_transition;
 
 use std::collections::{HashMap, HashSet};
@@ -15,6 +16,7 @@ use parking_lot::Mutex;
 use crate::observed::asked_again::AskedAgain;
 use crate::{CORDONED_BY, REQUESTER};
 
+pub(crate) use our_requests::OurRequests;
 pub(crate) use request_transition::RequestTransition;
 
 /// Collects changes from watches and writes for the next planning.
@@ -23,6 +25,8 @@ pub(crate) struct ObservedChanges {
     since: Arc<Mutex<ChangesSince>>,
     /// Nodes that could not be cordoned when it was last tried.
     pub(crate) refusals: Arc<NodeWriteRefusals>,
+    /// The requests that are ours.
+    pub(crate) our_requests: OurRequests,
 }
 
 /// The changes since the last planning.
@@ -41,6 +45,7 @@ pub(crate) struct ChangesSince {
 impl ObservedChanges {
     /// Notes the changes of these caches from now on.
     pub(crate) fn subscribe(&self, caches: &HostCaches) {
+        self.our_requests.subscribe(&caches.requests);
         let since = self.since.clone();
         caches.requests.subscribe(move |change| {
             let lost = LostRequest::by(change).zip(change.latest());

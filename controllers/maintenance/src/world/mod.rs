@@ -11,7 +11,8 @@ use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_runtime::{HostCaches, Node, Pod};
 
 use crate::REQUESTER;
-use crate::observed::{ChangesSince, PodLocation};
+use crate::observed::our_requests::RequestMap;
+use crate::observed::{ChangesSince, OurRequests, PodLocation};
 
 pub(crate) use view::{PlannedDrains, STAYS_OWN, WorldView, selects};
 
@@ -26,8 +27,8 @@ pub struct World {
     pub pods: HashMap<String, Vec<Arc<Pod>>>,
     /// Pods that are bound to no node and for which the scheduler finds none.
     pub unscheduled: Vec<Arc<Pod>>,
-    /// All requests by namespace and name, the name being the pod's UID.
-    pub requests: HashMap<(String, String), Arc<EvictionRequest>>,
+    /// Our requests, and those of others for these pods.
+    pub requests: RequestMap,
     /// Where the pods of the requests that carry our entry are, by UID. A pod that is gone is missing.
     pub located: Arc<HashMap<String, PodLocation>>,
     /// Nodes that could not be cordoned when it was last tried, with the words of the refusal.
@@ -38,16 +39,23 @@ pub struct World {
 
 impl World {
     /// Reads the caches. Pods are read only of nodes for which `reads_pods` holds.
-    pub fn read(caches: &HostCaches, reads_pods: impl Fn(&Node, &[Arc<NodeMaintenance>]) -> bool) -> Self {
+    pub(crate) fn read(
+        caches: &HostCaches,
+        ours: &OurRequests,
+        reads_pods: impl Fn(&Node, &[Arc<NodeMaintenance>]) -> bool,
+    ) -> Self {
         let maintenances = caches.maintenances.all();
         let nodes: BTreeMap<String, Arc<Node>> =
             caches.nodes.all().into_iter().map(|n| (n.name.clone(), n)).collect();
         // Requests are read before pods, so that a request that has ended because its pod is gone is not seen
         // beside that pod.
-        let key = |r: &EvictionRequest| (r.metadata.namespace.clone(), r.metadata.name.clone());
-        let requests: HashMap<_, _> = caches.requests.all().into_iter().map(|r| (key(&r), r)).collect();
+        let mut requests = ours.all();
         let watched = nodes.values().filter(|n| reads_pods(n, &maintenances));
-        let pods = watched.map(|n| (n.name.clone(), caches.pods.on_node(&n.name))).collect();
+        let mut pods: HashMap<_, _> =
+            watched.map(|n| (n.name.clone(), caches.pods.on_node(&n.name))).collect();
+        for of_node in pods.values_mut() {
+            of_node.retain(|pod| is_seen_with_its_request(caches, pod, &mut requests));
+        }
         let unbound = caches.pods.on_node("").into_iter();
         let unscheduled =
             unbound.filter(|pod| pod.unschedulable.is_some() && !pod.is_terminating()).collect();
@@ -65,6 +73,47 @@ impl World {
     }
 }
 
+/// Adds the request of others for a pod. Whether the pod is there after that: its request was read late, and may have ended
+/// because the pod is gone.
+fn is_seen_with_its_request(caches: &HostCaches, pod: &Pod, requests: &mut RequestMap) -> bool {
+    let key = (pod.namespace.clone(), pod.uid.clone());
+    if requests.contains_key(&key) {
+        return true;
+    }
+    let Some(request) = caches.requests.find(&pod.namespace, &pod.uid) else { return true };
+    requests.insert(key, request);
+    caches.pods.find(&pod.namespace, &pod.name).is_some_and(|present| present.uid == pod.uid)
+}
+
 fn located(caches: &HostCaches, request: &EvictionRequest) -> Option<PodLocation> {
     caches.pods.by_uid(&request.metadata.name).map(|pod| PodLocation::of(&pod))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With 150,000 requests of others each planning copied all of them, though none was for a pod that is drained.
+    #[test]
+    fn requests_of_others_are_read_where_pods_are_looked_at() {
+        let (caches, ours) = (HostCaches::default(), OurRequests::default());
+        let node = |name: &str| Node { name: name.into(), uid: name.into(), ..Node::default() };
+        let pod = |name: &str, node: &str| Pod {
+            name: name.into(),
+            namespace: "ns".into(),
+            uid: name.into(),
+            node_name: node.into(),
+            ..Pod::default()
+        };
+        for (name, at) in [("p", "drained"), ("q", "other")] {
+            caches.nodes.apply(node(at));
+            caches.pods.apply(pod(name, at));
+            caches.requests.apply(EvictionRequest::named("ns", name));
+        }
+        let world = World::read(&caches, &ours, |node, _| node.name == "drained");
+        let keys: Vec<_> = world.requests.keys().map(|(_, name)| name.as_str()).collect();
+        assert_eq!((keys, world.pods.len(), world.pods["drained"].len()), (vec!["p"], 1, 1));
+        ours.subscribe(&caches.requests);
+        assert!(World::read(&caches, &ours, |_, _| false).requests.is_empty());
+    }
 }
