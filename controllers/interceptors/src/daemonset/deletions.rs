@@ -31,7 +31,7 @@ pub(crate) struct Deletions {
     /// Number of entries.
     count: usize,
     /// Number of entries at which those that no longer count are dropped next.
-    sweep_at: usize,
+    prune_at: usize,
 }
 
 #[derive(Debug)]
@@ -84,11 +84,11 @@ impl Deletions {
 
     /// Records that a pod was deleted.
     pub(crate) fn deleted(&mut self, pod: &Pod, now: Timestamp) {
-        if self.count >= self.sweep_at.max(PRUNE_FROM) {
+        if self.count >= self.prune_at.max(PRUNE_FROM) {
             self.last.values_mut().for_each(|of_node| of_node.retain(|_, last| !last.is_forgotten(now)));
             self.last.retain(|_, of_node| !of_node.is_empty());
             self.count = self.last.values().map(HashMap::len).sum();
-            self.sweep_at = self.count * 2;
+            self.prune_at = self.count * 2;
         }
         let before = self.last_of(pod, now);
         let times = before.map_or(1, |b| b.times.saturating_add(u32::from(b.was_before(pod))));

@@ -24,6 +24,7 @@ use std::time::Duration;
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::interceptors::DAEMON_SET;
 use drydock_api::node_maintenance::{NodeMaintenance, PodType};
+use drydock_runtime::cache::Select;
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
     ApiErrorKind, Cacheable, CallError, ControllerContext, Node, ObjectChange, ObjectKey, Pod, Requeue,
@@ -46,6 +47,8 @@ use targets::changed_nodes;
 
 /// Name of the interceptor.
 pub const NAME: &str = DAEMON_SET;
+/// The caches that are read.
+pub const READS: Select = Select { budgets: false, ..Select::ALL };
 /// Requests worked on at once.
 const PARALLEL_WORKERS: usize = 16;
 /// The node of a pod that waits for the taint is queued after this.
@@ -53,8 +56,7 @@ const TAINT_LOOKED_AT_WITHIN: Duration = Duration::from_secs(1);
 /// How long the cache may take to show the taint before the report says that the pod waits for it.
 const TAINT_SHOWS_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
-/// Runs the interceptor and its taint until shutdown. Pods, nodes, EvictionRequests and NodeMaintenances must
-/// be among the caches that are fed.
+/// Runs the interceptor and its taint until shutdown. The caches of [`READS`] must be fed.
 pub async fn run(context: ControllerContext) {
     let state = Arc::new(DaemonSetState::new(&context));
     state.targets.follow(&context.caches.maintenances);
@@ -66,10 +68,7 @@ pub async fn run(context: ControllerContext) {
 }
 
 async fn evict(context: ControllerContext, state: Arc<DaemonSetState>, queue: WorkQueue<ObjectKey>) {
-    context.caches.pods.wait_until_synced().await;
-    context.caches.nodes.wait_until_synced().await;
-    context.caches.requests.wait_until_synced().await;
-    context.caches.maintenances.wait_until_synced().await;
+    context.caches.wait_until_synced(READS).await;
     let stop = context.shutdown.clone();
     let reconciler = Arc::new(DaemonSetReconciler::new(context, state));
     reconciler.subscribe(&queue);

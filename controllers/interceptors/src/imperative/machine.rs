@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::budget_check::{BudgetCheck, ReleasedPods};
 use super::budget_waiters::BudgetWaiters;
 use super::eviction_result::EvictionResult;
-use super::next_step::{first_report_at, next_step};
+use super::next_step::{next_step, reported_from};
 use super::pool::BudgetLane;
 use crate::report::{ProgressReport, earliest};
 
@@ -32,8 +32,6 @@ pub(super) enum EvictionEvent<'a> {
         seen: &'a PodAndBudgets,
         /// The name of its pod, which the metrics carry.
         pod: &'a str,
-        /// Whether our turn has begun with a report.
-        has_reported: bool,
     },
     /// A request is looked at that is not in our turn.
     Left,
@@ -103,9 +101,9 @@ pub(super) fn step(
     now: Timestamp,
 ) -> EvictionEffects {
     match event {
-        EvictionEvent::Seen { seen, pod, has_reported } => {
+        EvictionEvent::Seen { seen, pod } => {
             pod.clone_into(&mut waiters.track(key).pod);
-            look(waiters, key, seen, has_reported, now)
+            look(waiters, key, seen, now)
         }
         EvictionEvent::Left => {
             EvictionEffects { queue: at_once(waiters.forget(key)), ..EvictionEffects::default() }
@@ -129,15 +127,13 @@ fn look(
     waiters: &mut BudgetWaiters,
     key: &ObjectKey,
     seen: &PodAndBudgets,
-    has_reported: bool,
     now: Timestamp,
 ) -> EvictionEffects {
     let tracked = waiters.track(key);
     tracked.attempts.update(&seen.check);
     let next = next_step(seen.pod.as_deref(), &seen.check, &tracked.attempts, now);
     tracked.leaving_since = tracked.leaving_since.or(Some(now)).filter(|_| next.is_leaving);
-    let since = tracked.leaving_since.filter(|_| !has_reported);
-    let first_report_at = since.and_then(|since| first_report_at(since, now));
+    let reported_from = tracked.leaving_since.and_then(|since| reported_from(since, now));
     let (waits, awaits_disruption) = (next.wake.is_some(), tracked.attempts.awaits_disruption());
     let is_kept = tracked.attempts.is_kept_by_budgets();
     let asks = next.ask && waiters.ask(key);
@@ -151,12 +147,12 @@ fn look(
     }
     let left = waiters.reserve_disruption(key, seen.check.budget().filter(|_| reserves));
     let lane = || seen.check.budget().cloned().unwrap_or_else(|| ObjectKey::new(&key.namespace, ""));
-    let progress = next.progress.filter(|_| first_report_at.is_none());
+    let progress = next.progress.filter(|_| reported_from.is_none());
     EvictionEffects {
         submit: asks.then(lane),
         waits: waits && !asks,
         report: progress.map(|progress| report(waiters, key, seen, progress)),
-        wake: earliest(next.wake, first_report_at),
+        wake: earliest(next.wake, reported_from),
         queue: at_once(passed_on.into_iter().chain(left)),
         ..EvictionEffects::default()
     }
@@ -241,7 +237,7 @@ mod tests {
             step(&mut waiters, &key, event, Timestamp::UNIX_EPOCH + Duration::from_secs(second))
         };
         let taken = |may_write| EvictionEvent::Taken { seen: Some(&seen), may_write };
-        at(0, EvictionEvent::Seen { seen: &seen, pod: "p", has_reported: true });
+        at(0, EvictionEvent::Seen { seen: &seen, pod: "p" });
         assert_eq!(at(0, taken(false)).send, Some(Sending::NotNow { is_unclear: false }));
         at(0, EvictionEvent::Answered { result: Some((EvictionResult::Accepted, allows())) });
         assert_eq!(at(29, taken(true)).send, None, "it may show yet");

@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
+use drydock_runtime::cache::Select;
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
     Cacheable, ControllerContext, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, run_workers,
@@ -40,15 +41,15 @@ use reconciler::ImperativeReconciler;
 
 /// Name of the interceptor.
 pub const NAME: &str = IMPERATIVE_EVICTION;
+/// The caches that are read.
+pub const READS: Select = Select { pods: true, budgets: true, requests: true, ..Select::NONE };
 /// Requests worked on at once; evictions have a limit of their own.
 const PARALLEL_WORKERS: usize = 64;
 
-/// Runs until shutdown. Pods, budgets and EvictionRequests must be among the caches that are fed.
+/// Runs until shutdown. The caches of [`READS`] must be fed.
 pub async fn run(context: ControllerContext) {
     let queue = WorkQueue::new("imperative_eviction", &context.metrics, ExponentialBackoff::WRITES);
-    context.caches.pods.wait_until_synced().await;
-    context.caches.budgets.wait_until_synced().await;
-    context.caches.requests.wait_until_synced().await;
+    context.caches.wait_until_synced(READS).await;
     let reconciler = Arc::new(ImperativeReconciler::new(context.clone(), queue.clone()));
     subscribe(&context, &reconciler, &queue);
     let dispatcher = context.tasks.spawn(evict::dispatch(reconciler.clone()));

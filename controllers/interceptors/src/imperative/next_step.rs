@@ -11,9 +11,9 @@ use super::eviction_result::EvictionResult;
 use crate::report::{self, ProgressReport};
 use crate::target_pod::responsible;
 
-/// How long a pod may take to leave before the first report on its request is written. Most pods are gone by
-/// then, and a report on each of them would be most of what a drain writes.
-const FIRST_REPORT_DELAY: SignedDuration = SignedDuration::from_secs(10);
+/// How long a pod may take to leave before a report says that it leaves. Most pods are gone by then, and a report on
+/// each of them would be most of what a drain writes. What an earlier report says of a block stands until then.
+const LEAVING_REPORT_DELAY: SignedDuration = SignedDuration::from_secs(10);
 
 /// The next step for a request: a report, an eviction, or a wait.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,9 +35,8 @@ pub(crate) fn next_step(
     attempts: &Attempts,
     now: Timestamp,
 ) -> NextStep {
-    let Some(pod) = pod else {
-        return NextStep { progress: Some(report::gone()), ..NextStep::default() };
-    };
+    // The eviction request controller ends the request.
+    let Some(pod) = pod else { return NextStep::default() };
     let owner = responsible(pod);
     if owner != NAME {
         let what = if pod.is_mirror() { "mirror" } else { "DaemonSet" };
@@ -66,10 +65,10 @@ pub(crate) fn next_step(
     NextStep { progress: progress_of(attempts, check), is_leaving, ask, wake }
 }
 
-/// When the first report is due on a request whose pod has been leaving since `since`; none if it is due now.
-pub(super) fn first_report_at(since: Timestamp, now: Timestamp) -> Option<Timestamp> {
+/// From when on it is reported that a pod leaves that has been leaving since `since`; none if from now on.
+pub(super) fn reported_from(since: Timestamp, now: Timestamp) -> Option<Timestamp> {
     // A time in the future was recorded before the clock was set back. Its age is unknown, and it delays nothing.
-    let due = since.checked_add(FIRST_REPORT_DELAY).ok().filter(|_| since <= now)?;
+    let due = since.checked_add(LEAVING_REPORT_DELAY).ok().filter(|_| since <= now)?;
     (due > now).then_some(due)
 }
 

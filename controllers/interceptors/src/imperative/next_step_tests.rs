@@ -65,10 +65,11 @@ fn every_pod_is_asked_for_once_even_behind_a_closed_budget() {
     }
 }
 
+/// Its completion was one write more for each pod that had a report: the end of the request follows at once.
 #[test]
-fn pod_that_is_gone_completes_and_only_then() {
+fn a_pod_that_is_gone_needs_nothing_more() {
     let done = next_step(None, &open(), &after(&[(EvictionResult::Accepted, open(), 0)]), at(1));
-    assert!(done.progress.unwrap().completed && !done.ask);
+    assert_eq!(done, NextStep::default());
     let accepted = next_step(Some(&pod()), &open(), &after(&[(EvictionResult::Accepted, open(), 0)]), at(1));
     assert!(!accepted.progress.unwrap().completed && !accepted.ask);
 }
@@ -332,7 +333,7 @@ fn eviction_that_does_not_show_is_sent_again() {
 
 /// A drain wrote three reports on each pod that left at once.
 #[test]
-fn a_first_report_waits_ten_seconds_for_a_pod_that_is_leaving() {
+fn a_report_waits_ten_seconds_for_a_pod_that_is_leaving() {
     let terminating = |overdue| Pod { deletion_timestamp: Some(at(if overdue { -60 } else { 30 })), ..pod() };
     let leaves = |pod: &Pod, attempts: &Attempts| next_step(Some(pod), &open(), attempts, at(0)).is_leaving;
     let accepted = after(&[(EvictionResult::Accepted, open(), 0)]);
@@ -340,7 +341,7 @@ fn a_first_report_waits_ten_seconds_for_a_pod_that_is_leaving() {
     let blocked = after(&[(budget(), open(), 0)]);
     assert!(!leaves(&pod(), &blocked) && !leaves(&terminating(true), &accepted));
     assert!(!leaves(&pod(), &Attempts::default()), "it has not been asked for");
-    assert_eq!(first_report_at(at(0), at(9)), Some(at(10)));
-    assert_eq!(first_report_at(at(0), at(10)), None);
-    assert_eq!(first_report_at(at(5), at(0)), None, "the clock was set back");
+    assert_eq!(reported_from(at(0), at(9)), Some(at(10)));
+    assert_eq!(reported_from(at(0), at(10)), None);
+    assert_eq!(reported_from(at(5), at(0)), None, "the clock was set back");
 }

@@ -90,13 +90,16 @@ impl ImperativeReconciler {
             self.reporter.forget(&key);
             return Ok(Requeue::Never);
         };
-        let (has_reported, pod) = (self.reporter.has_reported(&request), Self::pod_of(&request).name);
-        let (effects, now) = self.step(&key, EvictionEvent::Seen { seen: &seen, pod: &pod, has_reported });
+        let pod = Self::pod_of(&request).name;
+        let (effects, now) = self.step(&key, EvictionEvent::Seen { seen: &seen, pod: &pod });
         if let Some(lane) = &effects.submit {
             self.pool.lock().submit(lane, key.clone());
             self.pool_changed.notify_one();
         } else if effects.waits && self.fetch(&key).is_some_and(|(_, now)| now.check != seen.check) {
             self.queue.add(key);
+        }
+        if seen.pod.is_none() {
+            self.reporter.publish_end(&request, now);
         }
         let mut wake = effects.wake;
         if let Some(OwnReport { progress, words, last_eviction }) = effects.report {

@@ -120,7 +120,7 @@ pub(super) fn live(path: &str) -> (u16, Value) {
     (200, json!({"metadata": metadata, "spec": {}, "status": {"phase": "Running"}}))
 }
 
-/// A request on which imperative eviction has reported before: a first report may be delayed.
+/// A request on which imperative eviction has reported before.
 pub(super) fn request(pod: &str) -> EvictionRequest {
     let mut request = unreported_request(pod);
     let entry = &mut request.status.interceptors[0];

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::apply::{EntryWrite, send};
+use super::ending_pod::gone;
 use super::owner_notice::{OwnerEvent, OwnerNotice};
 
 /// Writes the entries of one interceptor, publishes events for the owners of pods, and remembers both. The
@@ -92,11 +93,6 @@ impl Reporter {
         self.memories.lock().contains_key(key)
     }
 
-    /// Whether the interceptor has begun its turn with a report, as far as is known.
-    pub(crate) fn has_reported(&self, request: &EvictionRequest) -> bool {
-        self.entry(request).is_some_and(|entry| entry.start_time.is_some())
-    }
-
     /// Forgets a request, because the turn is over.
     pub(crate) fn forget(&self, key: &ObjectKey) {
         self.memories.lock().remove(key);
@@ -119,6 +115,14 @@ impl Reporter {
         let later = self.publish(request, event, words.as_ref().unwrap_or(&progress.message), &progress);
         let reported = self.report(request, progress, now).await?;
         Ok(ReportOutcome { wake: earliest(later, reported.wake), ..reported })
+    }
+
+    /// Publishes that nothing blocks any more, if an event has said that something does. The pod is gone, and the end of
+    /// its request says so: no entry is written.
+    pub(crate) fn publish_end(&self, request: &EvictionRequest, now: Timestamp) {
+        let event = self.remember(request, |memory| memory.notice.update(None, None, now));
+        let progress = gone();
+        self.publish(request, event, &progress.message, &progress);
     }
 
     /// Declines the turn.

@@ -17,7 +17,7 @@ use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_api::reasons::NODE_UPDATE_REFUSED;
 use drydock_api::text::quoted;
 use drydock_api::time::format_seconds;
-use drydock_runtime::cache::DRAIN_TAINT;
+use drydock_runtime::cache::{DRAIN_TAINT, Select};
 use drydock_runtime::events::reasons::TAINT_CONFLICT;
 use drydock_runtime::{
     ApiErrorKind, CallError, ControllerContext, Node, NodeWriteRefusals, ObjectChange, Pod, Requeue,
@@ -39,23 +39,22 @@ pub(crate) const TAINT: &str = DRAIN_TAINT;
 /// Its effect.
 pub(crate) const EFFECT: &str = "NoSchedule";
 /// Field manager of the taint.
-const MANAGER: &str = "drydock-daemonset-taint";
+const FIELD_MANAGER: &str = "drydock-daemonset-taint";
+/// The caches that are read.
+pub(crate) const READS: Select = Select { pods: true, nodes: true, maintenances: true, ..Select::NONE };
 
 /// A change of the taint that the cache does not show within this time is decided again.
 const SHOWS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Runs until shutdown. Nodes, pods and NodeMaintenances must be among the caches that are fed. `blocked` is
-/// called with each node whose taint is refused with new words, and with each whose taint others have removed
-/// again, when an event says so.
+/// Runs until shutdown. The caches of [`READS`] must be fed. `blocked` is called with each node whose taint is refused with
+/// new words, and with each whose taint others have removed again, when an event says so.
 pub(crate) async fn run(
     context: ControllerContext,
     state: Arc<DaemonSetState>,
     blocked: impl Fn(&str) + Send + Sync + 'static,
 ) {
     let (queue, stop) = (state.queue.clone(), context.shutdown.clone());
-    context.caches.nodes.wait_until_synced().await;
-    context.caches.pods.wait_until_synced().await;
-    context.caches.maintenances.wait_until_synced().await;
+    context.caches.wait_until_synced(READS).await;
     subscribe(&context, &state);
     let blocked = Arc::new(blocked);
     let work = move |node: String| {
@@ -130,7 +129,7 @@ async fn reconcile(
     }
     context.check_lease()?;
     let api: Api<HostNode> = Api::all(context.client.clone());
-    let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
     match api.patch(&name, &params, &Patch::Merge(patch)).await {
         Ok(_) => {
             state.refusals.forget(&name);
