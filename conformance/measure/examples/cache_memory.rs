@@ -32,7 +32,7 @@ fn each<T: Cacheable>(store: &Store<T>, object: fn(usize) -> Value) -> Result<u6
     for index in 0..OBJECTS {
         let text = object(index).to_string();
         let mut object: T = serde_json::from_str(&text)?;
-        object.trim(&mut parts);
+        object.compact(&mut parts);
         store.apply(object);
     }
     Ok((proc::memory(std::process::id())?.resident - before) * 1024 / OBJECTS as u64)

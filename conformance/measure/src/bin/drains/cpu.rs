@@ -32,6 +32,19 @@ impl Cpu {
         Cpu(self.0.iter().map(spent).collect())
     }
 
+    /// Returns this CPU time without that of `seconds` in which nothing happened. `idle` is that of each such second.
+    pub fn without_idle(&self, idle: &Cpu, seconds: f64) -> Cpu {
+        let busy = |(name, spent): (&&'static str, &f64)| {
+            (*name, spent - seconds * idle.0.get(name).copied().unwrap_or_default())
+        };
+        Cpu(self.0.iter().map(busy).collect())
+    }
+
+    /// Returns this CPU time by each of so many seconds.
+    pub fn each_of(&self, seconds: f64) -> Cpu {
+        Cpu(self.0.iter().map(|(name, spent)| (*name, spent / seconds)).collect())
+    }
+
     /// Returns the CPU time of the host's processes.
     pub fn hosts(&self) -> f64 {
         self.of(&HOSTS)
@@ -56,5 +69,8 @@ mod tests {
         let at = |etcd, ours| Cpu(BTreeMap::from([("etcd", etcd), (PROGRAMS[0], ours)]));
         let spent = at(3.0, 1.5).since(&at(1.0, 1.0));
         assert_eq!((spent.hosts(), spent.ours()), (2.0, 0.5));
+        let idle = at(0.4, 0.2).each_of(2.0);
+        let busy = spent.without_idle(&idle, 5.0);
+        assert_eq!((busy.hosts(), busy.ours()), (1.0, 0.0));
     }
 }

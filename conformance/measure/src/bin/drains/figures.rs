@@ -15,6 +15,8 @@ pub struct DrainFigures {
     pub deletions: usize,
     /// Of them a second, between the 5th and the 95th percentile.
     pub per_second: f64,
+    /// Of them those whose kubelet deleted them more than 10 s later: of such a pod imperative-eviction reports once more.
+    pub slow: usize,
     /// Seconds from the creation of the maintenance to the first of them; nothing without a maintenance.
     pub first_deletion: Option<f64>,
     /// Writes of our programs, without reviews: `patch evictionrequests/status` and so on, and how many.
@@ -51,7 +53,10 @@ impl DrainFigures {
     ) -> DrainFigures {
         let log: Vec<&LoggedRequest> =
             log.iter().filter(|r| r.received.is_some_and(|at| at >= from)).collect();
-        let deletions = deletions(&log, drained);
+        let made_to_go = made_to_go(&log, drained);
+        let slow = slow(&log, &made_to_go);
+        let mut deletions: Vec<Timestamp> = made_to_go.into_values().collect();
+        deletions.sort_unstable();
         let ours = || log.iter().copied().filter(|r| is_ours(r) && is_write(r));
         let evictions = log.iter().copied().filter(|r| !is_ours(r) && r.is_about("pods/eviction"));
         let asked: Vec<&LoggedRequest> = ours().chain(evictions).collect();
@@ -59,6 +64,7 @@ impl DrainFigures {
         DrainFigures {
             deletions: deletions.len(),
             per_second: per_second(&deletions),
+            slow,
             first_deletion: first_deletion(&log, &deletions),
             writes: count(ours().filter(|r| r.succeeded() && !is_review(r))),
             reviews: ours().filter(|r| is_review(r)).count(),
@@ -74,18 +80,30 @@ impl DrainFigures {
     }
 }
 
-/// When each of the drained pods was first made to go, in order. Its kubelet's own delete comes later.
-fn deletions(log: &[&LoggedRequest], drained: &BTreeSet<String>) -> Vec<Timestamp> {
+/// When each of the drained pods was first made to go. Its kubelet's own delete comes later.
+fn made_to_go<'l>(log: &[&'l LoggedRequest], drained: &BTreeSet<String>) -> BTreeMap<&'l str, Timestamp> {
     let mut first = BTreeMap::<&str, Timestamp>::new();
-    let goes = |r: &&&LoggedRequest| r.is_about("pods/eviction") || r.is_about("pods") && r.verb == "delete";
-    for request in log.iter().filter(goes).filter(|r| r.succeeded() && drained.contains(&r.object_ref.name)) {
+    let goes = |r: &&LoggedRequest| r.is_about("pods/eviction") || r.is_about("pods") && r.verb == "delete";
+    for request in
+        log.iter().copied().filter(goes).filter(|r| r.succeeded() && drained.contains(&r.object_ref.name))
+    {
         let Some(at) = request.answered else { continue };
         let earliest = first.entry(&request.object_ref.name).or_insert(at);
         *earliest = at.min(*earliest);
     }
-    let mut times: Vec<Timestamp> = first.into_values().collect();
-    times.sort_unstable();
-    times
+    first
+}
+
+/// How many of the pods were there for more than 10 s after they were made to go.
+fn slow(log: &[&LoggedRequest], made_to_go: &BTreeMap<&str, Timestamp>) -> usize {
+    let mut gone = BTreeMap::<&str, Timestamp>::new();
+    for request in log.iter().filter(|r| r.is_about("pods") && r.verb == "delete" && r.succeeded()) {
+        gone.extend(request.answered.map(|at| (&*request.object_ref.name, at)));
+    }
+    let is_slow = |(pod, went): &(&&str, &Timestamp)| {
+        gone.get(**pod).is_some_and(|at| seconds_between(**went, *at) > 10.0)
+    };
+    made_to_go.iter().filter(is_slow).count()
 }
 
 /// Between the 5th and the 95th percentile: neither the start nor the last stragglers set the rate.

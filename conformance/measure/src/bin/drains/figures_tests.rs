@@ -64,7 +64,19 @@ fn a_pod_counts_once_and_when_it_was_first_made_to_go() {
     ];
     let log: Vec<&LoggedRequest> = log.iter().collect();
     let drained = ["a", "b", "c"].map(str::to_owned).into();
-    assert_eq!(deletions(&log, &drained), [at(2_010), at(4_010)]);
+    assert_eq!(made_to_go(&log, &drained), [("a", at(2_010)), ("b", at(4_010))].into());
+}
+
+#[test]
+fn a_pod_that_its_kubelet_deletes_more_than_10_s_later_is_slow() {
+    let log = [
+        eviction(0, "soon", 201),
+        eviction(0, "late", 201),
+        eviction(0, "there", 201),
+        request(10_000, "system:node:n", "delete pods", "soon", 200),
+        request(10_001, "system:node:n", "delete pods", "late", 200),
+    ];
+    assert_eq!(read(&log, &["soon", "late", "there"]).slow, 1);
 }
 
 #[test]

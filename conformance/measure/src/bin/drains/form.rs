@@ -22,8 +22,8 @@ impl BudgetForm {
 
     /// Most successful writes of ours for each pod, by verb and resource, as the figures name them. All follow from the
     /// design: an eviction; a request that is made with the pod's labels, and removed; a status with the first turn, and
-    /// one with the end. Only a pod that is blocked, or slow to leave, has reports too. One more for each pod is beyond
-    /// each bound.
+    /// one with the end, and a report of a pod that is blocked. One more for each pod is beyond each bound. A pod that is
+    /// slow to leave may have one report more: they are counted, and added.
     pub const MOST_WRITES: [(&str, f64); 4] = [
         ("create pods/eviction", 1.1),
         ("patch evictionrequests", 1.5),

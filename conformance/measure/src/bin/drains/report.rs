@@ -21,12 +21,15 @@ type TrialFigure = fn(&Trial) -> f64;
 type AnsweredRequests = fn(&Trial) -> &AuditCounts;
 
 /// What each subject has.
-const OF_ALL: [(&str, TrialFigure); 6] = [
+const OF_ALL: [(&str, TrialFigure); 9] = [
     ("deletions/s", |t| t.figures.per_second),
     ("whole drain s", |t| t.seconds),
     ("CPU of the host, ms a pod", |t| t.per_pod(1000.0 * t.cpu.hosts())),
+    ("idle CPU of the host, ms a second", |t| 1000.0 * t.idle.hosts()),
+    ("idle CPU of ours, ms a second", |t| 1000.0 * t.idle.ours()),
     ("409", |t| total(&t.figures.conflicts)),
     ("429", |t| total(&t.figures.too_many)),
+    ("slow to leave", |t| t.figures.slow as f64),
     ("left behind", |t| t.left.len() as f64),
 ];
 
@@ -52,7 +55,8 @@ fn markdown(arguments: &Arguments, trials: &[Trial]) -> String {
         "# Drains: {pods} pods of {nodes} nodes\n\n\
          Median of {rounds} rounds, least and most in brackets. Deletions are those in the host's audit log, their rate \
          that between the 5th and the 95th percentile. {room}% of a budget's pods may be away. CPU is that of the whole \
-         drain until all Deployments are complete again; what kwok, the observer's watch and idling take is part of it. \
+         drain until all Deployments are complete again, without that of idling, measured before each drain; what kwok takes \
+         and the observer's watch costs the host is part of it. \
          409 and 429 are answers to evictions, and to all writes of ours.\n\n"
     );
     table(&mut out, trials);

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{TrialFigure, of, total};
+use super::{TrialFigure, of};
 use crate::form::BudgetForm;
 use crate::subject::DrainSubject;
 use crate::trial::Trial;
@@ -15,18 +15,15 @@ const RATE: f64 = 0.95;
 pub const OF_OURS: [(&str, TrialFigure, f64); 5] = [
     ("first deletion s", |t| t.figures.first_deletion.unwrap_or(f64::INFINITY), 1.0),
     ("CPU of ours, ms a pod", |t| t.per_pod(1000.0 * t.cpu.ours()), 2.0),
-    (
-        "writes of ours a pod, besides its eviction",
-        |t| t.per_pod(total(&t.figures.writes) - evictions(t)),
-        4.0,
-    ),
+    ("writes of ours to a pod's request", |t| t.per_pod(to_requests(t)), 4.0),
     ("reviews a pod", |t| t.per_pod(t.figures.reviews as f64), 0.1),
     ("most writes to a Node", |t| t.figures.most_writes_to_a_node as f64, 4.0),
 ];
 
-/// The one write that the bare loop makes too.
-fn evictions(trial: &Trial) -> f64 {
-    trial.figures.writes.get("create pods/eviction").copied().unwrap_or_default() as f64
+/// Writes to EvictionRequests. Those to Nodes have a goal of their own, and the table of writes has all others.
+fn to_requests(trial: &Trial) -> f64 {
+    let writes = trial.figures.writes.iter().filter(|(what, _)| what.contains("evictionrequests"));
+    writes.map(|(_, count)| *count as f64).sum()
 }
 
 /// One goal of one form.
