@@ -1,5 +1,6 @@
-//! User stories of KEP-4563 whose interceptor the test plays: a single replica that migrates, an interceptor that is at
-//! work for long, the interceptors of a pod, and a node that is deleted in the middle.
+//! User stories of KEP-4563 whose interceptor or requester the test plays: a single replica that migrates, an interceptor
+//! that is at work for long, one that cleans storage up, the interceptors of a pod, a node that is deleted in the middle,
+//! and a descheduler.
 
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Error, ResourceExt};
 use serde_json::{Value, json};
 
+use crate::authorization::users::{User, rule};
 use crate::shared::{ABSENT_INTERCEPTOR, LIMIT, Namespace, shared};
 
 /// More than a minute lies between two heartbeats, and less than this.
@@ -31,7 +33,7 @@ async fn a_single_replica_leaves_once_its_interceptor_has_brought_up_another() -
     let namespace = shared.namespace("single-replica").await?;
     let nodes = [shared.node("single-one").await?, shared.node("single-two").await?];
     let kubectl = &namespace.kubectl;
-    kubectl.apply(&budget()).await?;
+    kubectl.apply(&budget("single", json!({"minAvailable": 1}))).await?;
     kubectl.apply(&single_replica(&nodes)).await?;
     kubectl.ok(&["rollout", "status", "deployment/single", "--timeout=60s"]).await?;
     let pods: Api<Pod> = Api::namespaced(namespace.client.clone(), &namespace.name);
@@ -160,6 +162,81 @@ async fn a_node_that_is_deleted_in_the_middle_ends_the_requests_for_its_pods_and
     namespace.kubectl.ok(&["delete", "nodemaintenance/deleted-node", "--timeout=60s"]).await.map(drop)
 }
 
+/// "After a partial cleanup [...] the API-initiated eviction can be used to respect PodDisruptionBudgets": the volume is
+/// given up in the interceptor's turn, and the pod goes when its budget lets it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_whose_storage_was_cleaned_up_waits_for_its_budget() -> Result<()> {
+    let shared = shared().await?;
+    let namespace = shared.namespace("storage").await?;
+    let (node, kubectl) = (shared.node("storage").await?, &namespace.kubectl);
+    kubectl.apply(&claim()).await?;
+    kubectl.apply(&with_claim(&node)).await?;
+    kubectl.apply(&budget("store", json!({"minAvailable": 1}))).await?;
+    kubectl.ok(&["wait", "pod/store", "--for=condition=Ready", "--timeout=60s"]).await?;
+    let pod = kubectl.object("pod", "store").await?;
+    let uid = pod["metadata"]["uid"].as_str().context("no uid")?;
+    kubectl.apply(&eviction_request("store", uid, "storage.example.com")).await?;
+    has_its_turn(&namespace, uid).await?;
+    let requests = eviction_requests(&namespace.client, &namespace.name);
+    let began = now()?;
+    let mut entry = json!({"startTime": began, "heartbeatTime": began, "message": "moving the data"});
+    report(&requests, uid, entry.clone()).await?;
+    kubectl.ok(&["delete", "persistentvolumeclaim/data", "--wait=false"]).await?;
+    (entry["completionTime"], entry["message"]) = (json!(now()?), "moved".into());
+    report(&requests, uid, entry).await?;
+
+    let blocked = "--for=jsonpath={.status.interceptors[1].blocked.reason}=PodDisruptionBudget";
+    kubectl.ok(&["wait", "evreq", uid, blocked, "--timeout=60s"]).await?;
+    let volume = kubectl.object("persistentvolumeclaim", "data").await?;
+    ensure!(volume["metadata"]["deletionTimestamp"].is_string(), "{volume}");
+    let kept = kubectl.object("pod", "store").await?;
+    ensure!(kept["metadata"]["deletionTimestamp"].is_null(), "it was evicted against its budget");
+    kubectl.apply(&budget("store", json!({"minAvailable": 0}))).await?;
+    kubectl.ok(&["wait", "evreq", uid, "--for=condition=Evicted", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "persistentvolumeclaim/data", "--for=delete", "--timeout=60s"]).await.map(drop)
+}
+
+/// Story 4: a node is no longer the right one for the pods of a Deployment. The descheduler asks for all of them at once,
+/// with the rights that it needs and no others; they go one after the other, as their budget wants it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_descheduler_has_pods_moved_to_the_right_node() -> Result<()> {
+    let shared = shared().await?;
+    let namespace = shared.namespace("descheduler").await?;
+    let (wrong, right) = (shared.node("wrong").await?, shared.node("right").await?);
+    let kubectl = &namespace.kubectl;
+    kubectl.ok(&["label", "node", &wrong, "place=right"]).await?;
+    kubectl.apply(&budget("placed", json!({"maxUnavailable": 1}))).await?;
+    kubectl.apply(&placed()).await?;
+    kubectl.ok(&["rollout", "status", "deployment/placed", "--timeout=60s"]).await?;
+    let pods: Api<Pod> = Api::namespaced(namespace.client.clone(), &namespace.name);
+    let misplaced = pods.list(&ListParams::default()).await?.items;
+    kubectl.ok(&["label", "node", &wrong, "place-"]).await?;
+    kubectl.ok(&["label", "node", &right, "place=right"]).await?;
+
+    let requests =
+        rule("coordination.k8s.io", "evictionrequests", &[], &["get", "create", "patch", "delete"]);
+    let rights = [requests, rule("", "pods", &[], &["delete"])];
+    let descheduler = User::with_rights(shared, "descheduler", &namespace.name, &rights).await?.kubectl;
+    let uids: Vec<String> = misplaced.iter().filter_map(ResourceExt::uid).collect();
+    ensure!(uids.len() == 3, "{misplaced:?}");
+    for (pod, uid) in misplaced.iter().zip(&uids) {
+        let request = eviction_request(&pod.name_any(), uid, "descheduler.example.com");
+        let apply = ["apply", "--server-side", "--field-manager=descheduler.example.com", "--filename=-"];
+        let applied = descheduler.run(&apply, &request.to_string()).await?;
+        ensure!(applied.out.contains("serverside-applied"), "{}", applied.err);
+    }
+    for uid in &uids {
+        kubectl.ok(&["wait", "evreq", uid, "--for=condition=Evicted", "--timeout=120s"]).await?;
+        descheduler.ok(&["delete", "evreq", uid]).await?;
+    }
+    kubectl.ok(&["rollout", "status", "deployment/placed", "--timeout=60s"]).await?;
+    let moved = pods.list(&ListParams::default()).await?.items;
+    let moved = moved.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    let nodes: Vec<_> = moved.filter_map(|pod| pod.spec.as_ref()?.node_name.as_deref()).collect();
+    ensure!(nodes == [&*right; 3], "{nodes:?}");
+    Ok(())
+}
+
 fn single_replica(nodes: &[String]) -> Value {
     let labels = json!({"app": "single"});
     let near = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": nodes});
@@ -180,11 +257,47 @@ fn single_replica(nodes: &[String]) -> Value {
     })
 }
 
-fn budget() -> Value {
+/// Three pods that have their place on nodes with a label.
+fn placed() -> Value {
+    let labels = json!({"app": "placed"});
+    let spec = json!({
+        "nodeSelector": {"place": "right"}, "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": "c", "image": "none"}],
+    });
     json!({
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "single"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "single"}}},
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "placed"},
+        "spec": {
+            "replicas": 3, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
     })
+}
+
+fn claim() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    })
+}
+
+/// A pod with the volume, which its interceptor holds back.
+fn with_claim(node: &str) -> Value {
+    let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
+    let annotations = json!({format!("{KEY}{ABSENT_INTERCEPTOR}"): "10/controller"});
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "store", "labels": {"app": "store"}, "annotations": annotations},
+        "spec": {
+            "nodeName": node, "tolerations": [{"operator": "Exists"}],
+            "containers": [{"name": "c", "image": "none"}], "volumes": [volume],
+        },
+    })
+}
+
+/// A budget of this spec for the pods of an app.
+fn budget(app: &str, mut spec: Value) -> Value {
+    spec["selector"] = json!({"matchLabels": {"app": app}});
+    json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": app}, "spec": spec})
 }
 
 /// Waits for the turn of the interceptor that the test plays.

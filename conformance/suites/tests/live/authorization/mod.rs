@@ -5,4 +5,4 @@ mod interceptors;
 mod kubelets;
 mod node_maintenances;
 mod status;
-mod users;
+pub mod users;

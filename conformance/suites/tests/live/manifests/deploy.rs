@@ -12,6 +12,7 @@ use http::Request;
 use crate::shared::{LIMIT, shared};
 
 const API_SERVICE: &str = "v1alpha1.coordination.k8s.io";
+const SURGE: &str = "drydock-surge-interceptor";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_takes_every_installation() -> Result<()> {
@@ -55,10 +56,10 @@ async fn every_installation_has_the_flags_of_the_base() -> Result<()> {
 /// A program that asks for another audience than that of Prometheus' token would not be scraped, and nothing
 /// would say why.
 #[tokio::test(flavor = "multi_thread")]
-async fn prometheus_has_a_token_for_the_audience_of_both_programs() -> Result<()> {
+async fn prometheus_has_a_token_for_the_audience_of_all_programs() -> Result<()> {
     let read = |file: &str| std::fs::read_to_string(deploy().join(file)).with_context(|| file.to_owned());
     let audience = "https://drydock-apiserver.drydock-system.svc";
-    for file in ["base/apiserver.yaml", "base/controller-manager.yaml"] {
+    for file in ["base/apiserver.yaml", "base/controller-manager.yaml", "components/surge/surge.yaml"] {
         assert!(read(file)?.contains(&format!("- --api-audiences={audience}\n")), "{file}");
     }
     let volume = read("components/monitoring/prometheus-volume.yaml")?;
@@ -70,6 +71,7 @@ async fn prometheus_has_a_token_for_the_audience_of_both_programs() -> Result<()
     let file = format!("bearerTokenFile: {}/token\n", folder.context("the volume is mounted")?);
     let monitors = read("components/monitoring/monitors.yaml")?;
     assert_eq!(monitors.matches(&file).count(), PROGRAMS.len(), "{file} in {monitors}");
+    assert!(read("components/surge-monitoring/monitor.yaml")?.contains(&file));
     Ok(())
 }
 
@@ -109,12 +111,13 @@ async fn the_components_go_with_every_installation() -> Result<()> {
         let at = format!("{up}{}", deploy.display());
         let kustomization = format!(
             "resources: [{at}/overlays/{overlay}]\ncomponents: [{at}/components/cert-manager, \
-             {at}/components/monitoring, {at}/components/surge, {at}/components/ingress-sources]\n"
+             {at}/components/monitoring, {at}/components/surge, {at}/components/surge-monitoring, \
+             {at}/components/ingress-sources]\n"
         );
         std::fs::write(folder.join("kustomization.yaml"), kustomization)?;
         let made = host.kubectl(&["kustomize", &folder.display().to_string()])?;
         assert!(made.contains("cert-manager.io/inject-ca-from: drydock-system/drydock-apiserver"), "{made}");
-        for program in PROGRAMS {
+        for program in PROGRAMS.into_iter().chain([SURGE]) {
             // The pod takes the certificate, cert-manager makes it, and Prometheus verifies it.
             let secret = format!("{program}-tls");
             assert!(made.matches(&secret).count() >= 3, "{secret} in:\n{made}");
