@@ -40,6 +40,14 @@ impl Cpu {
         Cpu(self.0.iter().map(busy).collect())
     }
 
+    /// Returns the lesser CPU time of each process.
+    pub fn least(&self, other: &Cpu) -> Cpu {
+        let lesser = |(name, spent): (&&'static str, &f64)| {
+            (*name, spent.min(other.0.get(name).copied().unwrap_or_default()))
+        };
+        Cpu(self.0.iter().map(lesser).collect())
+    }
+
     /// Returns this CPU time by each of so many seconds.
     pub fn each_of(&self, seconds: f64) -> Cpu {
         Cpu(self.0.iter().map(|(name, spent)| (*name, spent / seconds)).collect())
@@ -69,7 +77,7 @@ mod tests {
         let at = |etcd, ours| Cpu(BTreeMap::from([("etcd", etcd), (PROGRAMS[0], ours)]));
         let spent = at(3.0, 1.5).since(&at(1.0, 1.0));
         assert_eq!((spent.hosts(), spent.ours()), (2.0, 0.5));
-        let idle = at(0.4, 0.2).each_of(2.0);
+        let idle = at(0.4, 0.3).least(&at(0.5, 0.2)).each_of(2.0);
         let busy = spent.without_idle(&idle, 5.0);
         assert_eq!((busy.hosts(), busy.ours()), (1.0, 0.0));
     }

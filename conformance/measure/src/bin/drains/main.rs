@@ -81,7 +81,7 @@ pub struct Arguments {
 const MOST_ON_A_NODE: usize = 100;
 
 /// Measures, prints, and fails if a pod was left behind, a budget broken, an owner gets an event about a pod that goes by
-/// itself, or more written for each pod than [`BudgetForm::MOST_WRITES`]; Ctrl-C ends it.
+/// itself, or more written for each pod than [`BudgetForm::most_writes`]; Ctrl-C ends it.
 pub async fn run(arguments: Arguments) -> Result<ExitCode> {
     tokio::select! {
         result = measure(&arguments) => result,
