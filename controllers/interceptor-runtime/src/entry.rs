@@ -64,8 +64,9 @@ pub fn next_entry(
         entry.last_blocked =
             Some(Box::new(Blocked { since_time: since_time.or(Some(now)), ..last_blocked.clone() }));
     }
-    // A time in the past may stay in the entry, but may not be set.
-    let expected = progress.expected_finish.map(truncate_to_seconds).filter(|t| *t >= now);
+    // A time in the past may stay in the entry, but may not be set. The present says nothing: a kubelet's last delete of a
+    // pod moves its time of deletion there, which would be one report more for each pod.
+    let expected = progress.expected_finish.map(truncate_to_seconds).filter(|t| *t > now);
     entry.expected_finish_time = expected.or(progress.expected_finish.and(old.expected_finish_time));
     if progress.completed {
         entry.completion_time = Some(now);
@@ -171,6 +172,8 @@ mod tests {
         let early = next_entry(&started(), &late, at(4)).unwrap();
         assert_eq!(early.expected_finish_time, Some(at(5)));
         assert_eq!(next_entry(&early, &late, at(30)), None);
+        let present = ProgressReport { expected_finish: Some(at(4)), ..progress("m") };
+        assert_eq!(next_entry(&early, &present, at(4)), None);
     }
 
     #[test]

@@ -295,8 +295,9 @@ pub struct InterceptorStatus {
     /// be an empty string. The maximum length is 4000 characters.
     #[schema(tag = 6, required)]
     pub message: String,
-    /// Blocked tells what keeps the interceptor from evicting the target at present; absent if nothing does. It
-    /// changes when the cause does, and not with the numbers of a PodDisruptionBudget: read these from the budget.
+    /// Blocked tells what keeps the interceptor from evicting the target, as of its last report; absent if nothing
+    /// does. Imperative-eviction reports ten seconds after the target began to leave, and no more once it is gone.
+    /// It changes when the cause does, and not with the numbers of a PodDisruptionBudget: read these from the budget.
     /// The message has those of the last refused attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(tag = 7)]

@@ -32,6 +32,8 @@ pub(super) enum EvictionEvent<'a> {
         seen: &'a PodAndBudgets,
         /// The name of its pod, which the metrics carry.
         pod: &'a str,
+        /// Whether the request does not say yet what an event has told the pod's owner: then no report is held back.
+        owes_report: bool,
     },
     /// A request is looked at that is not in our turn.
     Left,
@@ -101,9 +103,9 @@ pub(super) fn step(
     now: Timestamp,
 ) -> EvictionEffects {
     match event {
-        EvictionEvent::Seen { seen, pod } => {
+        EvictionEvent::Seen { seen, pod, owes_report } => {
             pod.clone_into(&mut waiters.track(key).pod);
-            look(waiters, key, seen, now)
+            look(waiters, key, seen, owes_report, now)
         }
         EvictionEvent::Left => {
             EvictionEffects { queue: at_once(waiters.forget(key)), ..EvictionEffects::default() }
@@ -127,13 +129,15 @@ fn look(
     waiters: &mut BudgetWaiters,
     key: &ObjectKey,
     seen: &PodAndBudgets,
+    owes_report: bool,
     now: Timestamp,
 ) -> EvictionEffects {
     let tracked = waiters.track(key);
     tracked.attempts.update(&seen.check);
     let next = next_step(seen.pod.as_deref(), &seen.check, &tracked.attempts, now);
     tracked.leaving_since = tracked.leaving_since.or(Some(now)).filter(|_| next.is_leaving);
-    let reported_from = tracked.leaving_since.and_then(|since| reported_from(since, now));
+    let since = tracked.leaving_since.filter(|_| !owes_report);
+    let reported_from = since.and_then(|since| reported_from(since, now));
     let (waits, awaits_disruption) = (next.wake.is_some(), tracked.attempts.awaits_disruption());
     let is_kept = tracked.attempts.is_kept_by_budgets();
     let asks = next.ask && waiters.ask(key);
@@ -237,7 +241,7 @@ mod tests {
             step(&mut waiters, &key, event, Timestamp::UNIX_EPOCH + Duration::from_secs(second))
         };
         let taken = |may_write| EvictionEvent::Taken { seen: Some(&seen), may_write };
-        at(0, EvictionEvent::Seen { seen: &seen, pod: "p" });
+        at(0, EvictionEvent::Seen { seen: &seen, pod: "p", owes_report: false });
         assert_eq!(at(0, taken(false)).send, Some(Sending::NotNow { is_unclear: false }));
         at(0, EvictionEvent::Answered { result: Some((EvictionResult::Accepted, allows())) });
         assert_eq!(at(29, taken(true)).send, None, "it may show yet");

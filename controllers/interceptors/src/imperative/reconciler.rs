@@ -21,7 +21,7 @@ use super::machine::{self, EvictionEffects, EvictionEvent, OwnReport, PodAndBudg
 use super::metrics::Metrics;
 use super::pool::EvictionPool;
 use super::{NAME, is_ours};
-use crate::report::{Audience, ProgressUpdate, REFUSED_REPORT_RETRY, Reporter, at, earliest};
+use crate::report::{Audience, ProgressUpdate, REFUSED_REPORT_RETRY, Reporter, at, earliest, gone};
 use crate::target_pod::target_of;
 
 /// Least time between two reports about one request, except before the last one.
@@ -87,18 +87,25 @@ impl ImperativeReconciler {
     pub(super) async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, CallError> {
         let Some((request, seen)) = self.fetch(&key) else {
             self.step(&key, EvictionEvent::Left);
+            let ended = self.context.caches.requests.get(&key).filter(|request| request.is_evicted());
+            if let Some(request) = ended.filter(|_| self.reporter.knows(&key)) {
+                self.reporter.publish_end(&request, self.context.clock.now());
+            }
             self.reporter.forget(&key);
             return Ok(Requeue::Never);
         };
         let pod = Self::pod_of(&request).name;
-        let (effects, now) = self.step(&key, EvictionEvent::Seen { seen: &seen, pod: &pod });
+        let owes_report = self.reporter.owes_report(&request);
+        let (mut effects, now) = self.step(&key, EvictionEvent::Seen { seen: &seen, pod: &pod, owes_report });
         if let Some(lane) = &effects.submit {
             self.pool.lock().submit(lane, key.clone());
             self.pool_changed.notify_one();
         } else if effects.waits && self.fetch(&key).is_some_and(|(_, now)| now.check != seen.check) {
             self.queue.add(key);
         }
-        if seen.pod.is_none() {
+        if seen.pod.is_none() && owes_report {
+            effects.report = Some(OwnReport { progress: gone(), words: None, last_eviction: None });
+        } else if seen.pod.is_none() {
             self.reporter.publish_end(&request, now);
         }
         let mut wake = effects.wake;

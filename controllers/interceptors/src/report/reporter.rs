@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
-use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
+use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus};
 use drydock_interceptor_runtime::entry::{self, ProgressReport};
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::EVICTION_UNBLOCKED;
@@ -115,6 +115,21 @@ impl Reporter {
         let later = self.publish(request, event, words.as_ref().unwrap_or(&progress.message), &progress);
         let reported = self.report(request, progress, now).await?;
         Ok(ReportOutcome { wake: earliest(later, reported.wake), ..reported })
+    }
+
+    /// Whether the owner had an event about what blocks that the entry does not say yet: for an hour the request tells of it,
+    /// which depends on the entry.
+    pub(crate) fn owes_report(&self, request: &EvictionRequest) -> bool {
+        let memories = self.memories.lock();
+        let memory = memories.get(&request.key()).filter(|memory| memory.uid == request.metadata.uid);
+        let told = memory.and_then(|memory| memory.notice.last().cloned());
+        drop(memories);
+        let is_said = |said: &Blocked, told: &Blocked| {
+            (&said.reason, &said.name, &said.state) == (&told.reason, &told.name, &told.state)
+        };
+        told.zip(self.entry(request)).is_some_and(|(told, entry)| {
+            entry.last_blocked.as_deref().is_none_or(|said| !is_said(said, &told))
+        })
     }
 
     /// Publishes that nothing blocks any more, if an event has said that something does. The pod is gone, and the end of

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use drydock_api::eviction_request::interceptors::DAEMON_SET as NAME;
 use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
+use drydock_api::reasons::ADMISSION_WEBHOOK;
 use drydock_runtime::testing::{context, failure, unknown_path};
 use serde_json::{Value, json};
 
@@ -50,6 +52,29 @@ async fn a_report_follows_the_one_before_it_though_the_cache_does_not_show_that_
     for field in ["startTime", "heartbeatTime"] {
         assert_eq!(sent[1][field], sent[0][field], "{field}");
     }
+}
+
+/// The report about what blocks failed, the pod then left within ten seconds, and its request was removed at once.
+#[tokio::test]
+async fn what_the_owner_had_an_event_about_is_owed_until_the_entry_says_it() {
+    let is_away = Arc::new(AtomicBool::new(true));
+    let answer = is_away.clone();
+    let context = context(move |_, _, _| match answer.load(SeqCst) {
+        true => failure(503, "ServiceUnavailable"),
+        false => (200, json!({"metadata": {"name": "uid"}})),
+    });
+    let reporter = reporter(&context);
+    let blocked =
+        Blocked { reason: ADMISSION_WEBHOOK.to_owned(), name: "w".to_owned(), ..Blocked::default() };
+    let progress = ProgressReport { blocked: Some(blocked), ..progress("no") };
+    let report = async || {
+        let update = ProgressUpdate::of(progress.clone(), Audience::Owner);
+        reporter.publish_and_report(&request(), update, at_second(0)).await
+    };
+    assert!(!reporter.owes_report(&request()));
+    assert!(report().await.is_err() && reporter.owes_report(&request()));
+    is_away.store(false, SeqCst);
+    assert!(report().await.is_ok() && !reporter.owes_report(&request()));
 }
 
 #[tokio::test]

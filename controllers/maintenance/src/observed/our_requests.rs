@@ -37,7 +37,9 @@ impl OurRequests {
 
     /// All of them.
     pub(crate) fn all(&self) -> RequestMap {
-        self.0.lock().clone()
+        // The handler waits for the lock: the keys are copied without it.
+        let ours: Vec<_> = self.0.lock().values().cloned().collect();
+        ours.into_iter().map(|request| (key_of(&request), request)).collect()
     }
 }
 

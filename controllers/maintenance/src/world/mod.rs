@@ -54,7 +54,8 @@ impl World {
         let mut pods: HashMap<_, _> =
             watched.map(|n| (n.name.clone(), caches.pods.on_node(&n.name))).collect();
         for of_node in pods.values_mut() {
-            of_node.retain(|pod| is_seen_with_its_request(caches, pod, &mut requests));
+            let seen = std::mem::take(of_node).into_iter();
+            *of_node = seen.filter_map(|pod| after_its_request(caches, pod, &mut requests)).collect();
         }
         let unbound = caches.pods.on_node("").into_iter();
         let unscheduled =
@@ -73,16 +74,17 @@ impl World {
     }
 }
 
-/// Adds the request of others for a pod. Whether the pod is there after that: its request was read late, and may have ended
-/// because the pod is gone.
-fn is_seen_with_its_request(caches: &HostCaches, pod: &Pod, requests: &mut RequestMap) -> bool {
+/// Adds the request of others for a pod, and returns the pod as it is after that, if it is there: its request was read late,
+/// and may have ended because the pod is gone or terminal.
+fn after_its_request(caches: &HostCaches, pod: Arc<Pod>, requests: &mut RequestMap) -> Option<Arc<Pod>> {
     let key = (pod.namespace.clone(), pod.uid.clone());
     if requests.contains_key(&key) {
-        return true;
+        return Some(pod);
     }
-    let Some(request) = caches.requests.find(&pod.namespace, &pod.uid) else { return true };
+    let Some(request) = caches.requests.find(&pod.namespace, &pod.uid) else { return Some(pod) };
     requests.insert(key, request);
-    caches.pods.find(&pod.namespace, &pod.name).is_some_and(|present| present.uid == pod.uid)
+    let present = caches.pods.find(&pod.namespace, &pod.name);
+    present.filter(|present| (&present.uid, &present.node_name) == (&pod.uid, &pod.node_name))
 }
 
 fn located(caches: &HostCaches, request: &EvictionRequest) -> Option<PodLocation> {
@@ -91,6 +93,9 @@ fn located(caches: &HostCaches, request: &EvictionRequest) -> Option<PodLocation
 
 #[cfg(test)]
 mod tests {
+    use drydock_runtime::Cacheable;
+    use drydock_runtime::cache::PodPhase;
+
     use super::*;
 
     /// With 150,000 requests of others each planning copied all of them, though none was for a pod that is drained.
@@ -113,6 +118,14 @@ mod tests {
         let world = World::read(&caches, &ours, |node, _| node.name == "drained");
         let keys: Vec<_> = world.requests.keys().map(|(_, name)| name.as_str()).collect();
         assert_eq!((keys, world.pods.len(), world.pods["drained"].len()), (vec!["p"], 1, 1));
+        // By then the pod has ended, and its request with it.
+        let (running, mut requests) = (Arc::new(pod("p", "drained")), RequestMap::new());
+        caches.pods.apply(Pod { phase: PodPhase::Succeeded, ..pod("p", "drained") });
+        let present = after_its_request(&caches, running.clone(), &mut requests).map(|pod| pod.phase);
+        assert_eq!(present, Some(PodPhase::Succeeded));
+        caches.pods.delete(&running.key());
+        requests.clear();
+        assert_eq!(after_its_request(&caches, running, &mut requests), None);
         ours.subscribe(&caches.requests);
         assert!(World::read(&caches, &ours, |_, _| false).requests.is_empty());
     }

@@ -117,7 +117,7 @@ impl Steps {
             _ => None,
         };
         let event = match (small, &seen) {
-            (Small::Seen(..), Some(seen)) => EvictionEvent::Seen { seen, pod: &key.name },
+            (Small::Seen(..), Some(seen)) => EvictionEvent::Seen { seen, pod: &key.name, owes_report: false },
             (Small::Taken { may_write, .. }, seen) => EvictionEvent::Taken { seen: seen.as_ref(), may_write },
             (Small::Answered(request, answer), _) => {
                 let result = answer.map(|(answer, seen)| (result(answer), objects(request, seen).check));
