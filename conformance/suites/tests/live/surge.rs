@@ -132,6 +132,42 @@ async fn a_replica_whose_request_is_gone_is_taken_back_from_the_record_alone() -
     Ok(())
 }
 
+/// Whoever may edit Deployments may forge records. None of them scales a Deployment of another namespace, ends the program,
+/// or keeps it from a surge elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn records_that_a_tenant_forges_change_nothing_but_its_own_deployments() -> Result<()> {
+    let site = SurgeSite::new("surge-forged").await?;
+    let interceptor = site.start()?;
+    let (pod, node) = site.registered_pod().await?;
+    let forger = site.shared.namespace("surge-forger").await?;
+    let stolen = json!({"delta": 1, "replicas": 2, "pods": [pod], "since": "2999-01-01T00:00:00Z"});
+    let many: Vec<String> =
+        (0..5_000).map(|number| format!("00000000-0000-0000-0000-{number:012}")).collect();
+    let huge =
+        json!({"delta": i32::MAX, "replicas": i32::MAX, "pods": ["a"], "since": "2026-01-01T00:00:00Z"});
+    let broken = [huge.to_string(), json!({"pods": many}).to_string(), "x".repeat(200_000), "-1".to_owned()];
+    for (number, record) in broken.iter().chain([&stolen.to_string()]).enumerate() {
+        let made = forged(&format!("forged-{number}"), record);
+        let created = forger.kubectl.run(&["create", "-f", "-"], &made.to_string()).await?;
+        ensure!(created.code == 0, "{}", created.err);
+    }
+
+    site.namespace.kubectl.apply(&named_node_maintenance("surge-forged", "Drain", &[&node])).await?;
+    site.until("surged", |d| replicas(d) == Some(2) && record(d).is_some_and(|r| r.contains(&pod))).await?;
+    site.is_over(&pod).await?;
+    let deployments: Api<Deployment> = Api::namespaced(forger.client.clone(), &forger.name);
+    let is_taken_back =
+        |d: Option<&Deployment>| d.is_some_and(|d| replicas(d) == Some(1) && record(d).is_none());
+    until(deployments.clone(), "forged-4", LIMIT, "taken back, for it has no such pod", is_taken_back)
+        .await?;
+    for (number, text) in broken.iter().enumerate() {
+        let kept = deployments.get(&format!("forged-{number}")).await?;
+        ensure!(replicas(&kept) == Some(2) && record(&kept) == Some(text), "forged-{number} was changed");
+    }
+    ensure!(!interceptor.has_panicked());
+    site.end("surge-forged").await
+}
+
 /// Two nodes with one pod between them, and the interceptor's account. One test at a time has it: only one process may run
 /// an interceptor.
 struct SurgeSite {
@@ -244,6 +280,22 @@ fn ready(deployment: &Deployment) -> Option<i32> {
 
 fn record(deployment: &Deployment) -> Option<&String> {
     deployment.annotations().get(RECORD)
+}
+
+/// A Deployment of two replicas that never run, with a record that somebody made up.
+fn forged(name: &str, record: &str) -> Value {
+    let labels = json!({"app": name});
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "annotations": {"surge.coordination.k8s.io/enabled": "true", RECORD: record}},
+        "spec": {
+            "replicas": 2, "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"nodeSelector": {"none": "none"}, "containers": [{"name": "c", "image": "none"}]},
+            },
+        },
+    })
 }
 
 /// A Deployment that is opted in, on these nodes, and a budget that keeps its pod.
