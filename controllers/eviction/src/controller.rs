@@ -54,7 +54,7 @@ impl Default for Options {
     }
 }
 
-/// Runs until shutdown. The caches of [`READS`] must be fed.
+/// Runs until shutdown. The caches of `READS` must be fed.
 pub async fn run(context: ControllerContext, options: Options) {
     let queue = WorkQueue::new("evictionrequests", &context.metrics, ExponentialBackoff::WRITES);
     RequestMetrics::register(&context, options.aggregate_metrics);

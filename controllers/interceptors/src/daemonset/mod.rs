@@ -56,7 +56,7 @@ const TAINT_LOOKED_AT_WITHIN: Duration = Duration::from_secs(1);
 /// How long the cache may take to show the taint before the report says that the pod waits for it.
 const TAINT_SHOWS_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
-/// Runs the interceptor and its taint until shutdown. The caches of [`READS`] must be fed.
+/// Runs the interceptor and its taint until shutdown. The caches of `READS` must be fed.
 pub async fn run(context: ControllerContext) {
     let state = Arc::new(DaemonSetState::new(&context));
     state.targets.follow(&context.caches.maintenances);

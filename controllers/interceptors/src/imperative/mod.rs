@@ -46,7 +46,7 @@ pub const READS: Select = Select { pods: true, budgets: true, requests: true, ..
 /// Requests worked on at once; evictions have a limit of their own.
 const PARALLEL_WORKERS: usize = 64;
 
-/// Runs until shutdown. The caches of [`READS`] must be fed.
+/// Runs until shutdown. The caches of `READS` must be fed.
 pub async fn run(context: ControllerContext) {
     let queue = WorkQueue::new("imperative_eviction", &context.metrics, ExponentialBackoff::WRITES);
     context.caches.wait_until_synced(READS).await;

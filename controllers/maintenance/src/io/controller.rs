@@ -57,7 +57,7 @@ impl Default for Options {
     }
 }
 
-/// Runs until shutdown. The caches of [`READS`] must be fed.
+/// Runs until shutdown. The caches of `READS` must be fed.
 pub async fn run(context: ControllerContext, options: Options) {
     let controller = Arc::new(MaintenanceController::new(&context, options.config));
     context.caches.wait_until_synced(READS).await;

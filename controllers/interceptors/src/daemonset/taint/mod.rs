@@ -46,7 +46,7 @@ pub(crate) const READS: Select = Select { pods: true, nodes: true, maintenances:
 /// A change of the taint that the cache does not show within this time is decided again.
 const SHOWS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Runs until shutdown. The caches of [`READS`] must be fed. `blocked` is called with each node whose taint is refused with
+/// Runs until shutdown. The caches of `READS` must be fed. `blocked` is called with each node whose taint is refused with
 /// new words, and with each whose taint others have removed again, when an event says so.
 pub(crate) async fn run(
     context: ControllerContext,
