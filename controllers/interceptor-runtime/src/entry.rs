@@ -95,7 +95,8 @@ fn since(old: &InterceptorStatus, blocked: &Blocked, now: Timestamp) -> Timestam
     same.and_then(|old| old.since_time).unwrap_or(now)
 }
 
-fn is_same_state(a: &Blocked, b: &Blocked) -> bool {
+/// Whether both say the same of what blocks, since whenever it does.
+pub fn is_same_state(a: &Blocked, b: &Blocked) -> bool {
     (&a.reason, &a.name, &a.state) == (&b.reason, &b.name, &b.state)
 }
 

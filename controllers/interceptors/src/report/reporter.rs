@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use drydock_api::eviction_request::maintenances::{clause_of, with_clause};
-use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus};
+use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus};
 use drydock_interceptor_runtime::entry::{self, ProgressReport};
 use drydock_runtime::events::Severity;
 use drydock_runtime::events::reasons::EVICTION_UNBLOCKED;
@@ -124,11 +124,8 @@ impl Reporter {
         let memory = memories.get(&request.key()).filter(|memory| memory.uid == request.metadata.uid);
         let told = memory.and_then(|memory| memory.notice.last().cloned());
         drop(memories);
-        let is_said = |said: &Blocked, told: &Blocked| {
-            (&said.reason, &said.name, &said.state) == (&told.reason, &told.name, &told.state)
-        };
         told.zip(self.entry(request)).is_some_and(|(told, entry)| {
-            entry.last_blocked.as_deref().is_none_or(|said| !is_said(said, &told))
+            entry.last_blocked.as_deref().is_none_or(|said| !entry::is_same_state(said, &told))
         })
     }
 

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
+use drydock_api::eviction_request::Blocked;
 use drydock_api::eviction_request::interceptors::DAEMON_SET as NAME;
 use drydock_api::eviction_request::maintenances::MAINTENANCES_ANNOTATION;
 use drydock_api::reasons::ADMISSION_WEBHOOK;
