@@ -26,7 +26,7 @@ impl BudgetForm {
     /// slow to leave may have one report more: they are counted, and added.
     pub fn most_writes(self) -> [(&'static str, f64); 4] {
         // Without budgets nothing is blocked.
-        let statuses = if self == BudgetForm::None { 2.2 } else { 3.1 };
+        let statuses = if self == BudgetForm::None { 2.2 } else { 2.9 };
         [
             ("create pods/eviction", 1.1),
             ("patch evictionrequests", 1.5),
