@@ -21,7 +21,9 @@ pub fn mount(server: &mut Server, flags: &Flags) -> anyhow::Result<()> {
         |resource| server.storage(GROUP, resource).with_context(|| format!("{resource} is not installed"));
     let (maintenances, evictions) =
         (storage(node_maintenance::RESOURCE)?, storage(eviction_request::RESOURCE)?);
-    let config = Config { heartbeat_deadline: flags.heartbeat_deadline, ..Config::default() };
+    let usual = Config::default();
+    let fill_timeout = usual.fill_timeout.min(flags.request_timeout / 2);
+    let config = Config { heartbeat_deadline: flags.heartbeat_deadline, fill_timeout, ..usual };
     let stream = StatusStream::new(maintenances, evictions, config);
     stream.register(server.metrics().registry());
     server.mount(Arc::new(Mounted(stream)));

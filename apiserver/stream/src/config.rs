@@ -18,7 +18,10 @@ pub struct Config {
     pub heartbeat: Duration,
     /// How long a hub without subscribers keeps running.
     pub idle_timeout: Duration,
-    /// How long a call waits until the hub is filled and this replica has caught up.
+    /// How long a call waits until the hub is filled, which takes seconds with many objects. Together with
+    /// `attach_timeout` less than the server's request timeout, after which a client gets no answer that it may try again.
+    pub fill_timeout: Duration,
+    /// How long a call waits then until this replica has caught up.
     pub attach_timeout: Duration,
     /// How often rates are sent again while nothing else changes; less than a second counts as a second.
     pub rate_interval: Duration,
@@ -38,6 +41,7 @@ impl Default for Config {
             heartbeat_deadline: DEFAULT_HEARTBEAT_DEADLINE,
             heartbeat: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(600),
+            fill_timeout: Duration::from_secs(30),
             attach_timeout: Duration::from_secs(10),
             rate_interval: Duration::from_secs(15),
             tombstones: TombstoneLimit { count: 65_536, bytes: 32 << 20 },

@@ -28,6 +28,12 @@ const NEXT_HUB: Duration = Duration::from_millis(50);
 /// How long a Get waits for the rate; then it is answered without one.
 const RATE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// The message for a call that a hub is not filled in time for.
+const NOT_FILLED: &str = "the status stream is not ready, as it reads all objects: try again";
+
+/// Maximum number of new calls that wait for a hub that is being filled: each of them holds seats, which other requests need.
+const NEW_CALLS: usize = 64;
+
 /// How long to wait for a silent watch before its progress is checked.
 const QUIET: Duration = Duration::from_millis(20);
 
@@ -42,6 +48,8 @@ pub struct Hubs {
     running: Mutex<Option<HubHandle>>,
     /// Lets one caller at a time read history.
     history: Semaphore,
+    /// Lets [`NEW_CALLS`] wait for a hub that is being filled.
+    new_calls: Semaphore,
 }
 
 impl Hubs {
@@ -53,7 +61,25 @@ impl Hubs {
             metrics: Metrics::default(),
             running: Mutex::new(None),
             history: Semaphore::new(1),
+            new_calls: Semaphore::new(NEW_CALLS),
         }
+    }
+
+    /// Subscribes the user of a new call, as [`Self::attach`] does.
+    ///
+    /// # Errors
+    /// Also UNAVAILABLE if too many calls wait already.
+    pub async fn attach_new(
+        self: &Arc<Self>,
+        filter: Filter,
+        user: Arc<str>,
+        token: Option<Token>,
+    ) -> Result<Attached, Status> {
+        let _permit = match self.handle().is_filled() {
+            true => None,
+            false => Some(self.new_calls.try_acquire().map_err(|_| unavailable(NOT_FILLED))?),
+        };
+        self.attach(filter, user, token).await
     }
 
     /// Subscribes a user, after a token or with a snapshot. Waits while a hub is being filled.
@@ -72,10 +98,14 @@ impl Hubs {
     ) -> Result<Attached, Status> {
         let hubs = self.clone();
         let task = tokio::spawn(async move {
-            timeout(hubs.config.attach_timeout, hubs.try_attach(filter, user, token)).await.ok()
+            let Config { fill_timeout, attach_timeout, .. } = hubs.config;
+            let filled = timeout(fill_timeout, hubs.handle().wait_until_filled()).await;
+            filled.ok().flatten().ok_or_else(|| unavailable(NOT_FILLED))?;
+            let attached = timeout(attach_timeout, hubs.try_attach(filter, user, token)).await;
+            attached.unwrap_or_else(|_| Err(unavailable("the status stream is behind: try again")))
         });
-        let attached = AbortOnDropHandle::new(task).await.ok().flatten();
-        attached.unwrap_or_else(|| Err(unavailable("the status stream is not ready: try again")))
+        let attached = AbortOnDropHandle::new(task).await;
+        attached.unwrap_or_else(|_| Err(unavailable("the status stream is not ready: try again")))
     }
 
     async fn try_attach(

@@ -74,7 +74,7 @@ impl Subscriber {
         snapshot_sent: Option<SnapshotSent>,
     ) -> Result<Self, Status> {
         let Watch { filter, token: from, interval } = watch;
-        let attached = hubs.attach(filter, user.clone(), from).await?;
+        let attached = hubs.attach_new(filter, user.clone(), from).await?;
         let heartbeat = hubs.config.heartbeat;
         let digest = attached.subscription.view().filter.digest();
         let floor = from.map_or(0, |token| token.floor);

@@ -36,7 +36,12 @@ impl HubHandle {
 
     /// Whether the hub is filled. Until then it does not answer.
     pub fn is_filled(&self) -> bool {
-        *self.reached.borrow() != AllReached::default()
+        is_filled(&self.reached.borrow())
+    }
+
+    /// Waits until the hub is filled. Returns `None` if it has ended before.
+    pub async fn wait_until_filled(&self) -> Option<()> {
+        self.reached.clone().wait_for(is_filled).await.is_ok().then_some(())
     }
 
     /// Subscribes a user, once the hub has processed everything up to `at_least`. Returns `None` if the hub has ended.
@@ -65,4 +70,8 @@ impl HubHandle {
         self.requests.send(request(reply)).await.ok()?;
         answer.await.ok()
     }
+}
+
+fn is_filled(reached: &AllReached) -> bool {
+    *reached != AllReached::default()
 }

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use drydock_stream::{Config, StatusStream, ViewLimits};
+use futures::stream::{FuturesUnordered, StreamExt};
 use prost::Message;
+use tokio::time::timeout;
 use tonic::Code;
 use tonic_types::StatusExt;
 
-use crate::client::{Client, Kept, Watch, call};
+use crate::client::{Client, Kept, RESPONSE_DEADLINE, Watch, call};
 use crate::world::World;
 
 /// A configuration with frequent heartbeats.
@@ -117,6 +119,59 @@ async fn a_hub_that_nobody_reads_ends_and_the_next_subscriber_gets_another() {
         drop(client);
         let mut client = Client::resume(&world.stream, &watch, kept).await.unwrap();
         assert_eq!(client.until_complete().await, ["complete"]);
+    }
+}
+
+/// Opens a stream, again as often as it is told to.
+async fn open(world: &World) -> Client {
+    loop {
+        match Client::open(&world.stream, &of_namespace("a")).await {
+            Ok(client) => return client,
+            Err(status) => assert_eq!(status.code(), Code::Unavailable, "{status:?}"),
+        }
+    }
+}
+
+/// After a restart with many objects, everybody was refused until all were read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_waits_for_a_hub_that_is_being_filled_longer_than_for_one_that_is_behind() {
+    let attach_timeout = Duration::from_millis(100);
+    let world = World::with(Config { attach_timeout, ..Config::default() }).await;
+    world.put_eviction("a/1", |_| {}).await;
+    world.evictions.hold(true);
+    let opening = open(&world);
+    tokio::pin!(opening);
+    assert!(timeout(3 * attach_timeout, &mut opening).await.is_err(), "it has been answered");
+    world.evictions.hold(false);
+    let mut client = timeout(RESPONSE_DEADLINE, opening).await.unwrap();
+    client.until_complete().await;
+    assert!(client.kept.entities.contains_key("a/1"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_is_told_to_try_again_when_the_hub_takes_too_long_to_be_filled() {
+    let fill_timeout = Duration::from_millis(100);
+    let world = World::with(Config { fill_timeout, ..Config::default() }).await;
+    world.evictions.hold(true);
+    let refused = Client::open(&world.stream, &of_namespace("a")).await.err().unwrap();
+    assert_eq!(refused.code(), Code::Unavailable);
+    assert!(refused.message().contains("reads all objects"), "{refused:?}");
+    world.evictions.hold(false);
+    timeout(RESPONSE_DEADLINE, open(&world)).await.unwrap();
+}
+
+/// Each call that waits holds seats: the streams of one tenant could take those of all others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn few_new_calls_wait_for_a_hub_that_is_being_filled() {
+    let world = World::new().await;
+    world.evictions.hold(true);
+    let mut waiting: FuturesUnordered<_> =
+        (0..65).map(|_| async { Client::open(&world.stream, &of_namespace("a")).await }).collect();
+    let first = timeout(RESPONSE_DEADLINE, waiting.next()).await.unwrap().unwrap();
+    assert_eq!(first.err().unwrap().code(), Code::Unavailable);
+    world.evictions.hold(false);
+    while let Some(opened) = waiting.next().await {
+        opened.unwrap();
     }
 }
 
