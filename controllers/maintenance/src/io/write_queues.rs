@@ -20,8 +20,11 @@ use futures::future::{BoxFuture, join_all};
 
 use crate::actions::{Action, RequestLane, Task};
 
-/// Workers of every queue but that of the requests.
+/// Workers for cordons, and for statuses.
 const PARALLEL_WORKERS: usize = 16;
+/// Workers for conditions: no pod waits for these, only the end of a maintenance does, and at the start of a drain they take
+/// the host's time from the evictions.
+const CONDITION_WORKERS: usize = 4;
 
 /// The queues.
 pub(crate) struct WriteQueues {
@@ -62,9 +65,13 @@ impl WriteQueues {
         let workers = |queue: &WorkQueue<WriteJob>, parallel| {
             run_workers(queue.clone(), parallel, context.shutdown.clone(), work.clone())
         };
-        let most =
-            [&self.cordons, &self.statuses, &self.conditions].map(|queue| workers(queue, PARALLEL_WORKERS));
-        join_all(most.into_iter().chain([workers(&self.requests, requests)])).await;
+        join_all([
+            workers(&self.cordons, PARALLEL_WORKERS),
+            workers(&self.statuses, PARALLEL_WORKERS),
+            workers(&self.conditions, CONDITION_WORKERS),
+            workers(&self.requests, requests),
+        ])
+        .await;
     }
 
     fn of(&self, task: &Task) -> &WorkQueue<WriteJob> {

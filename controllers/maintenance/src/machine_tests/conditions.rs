@@ -33,6 +33,33 @@ fn the_furthest_maintenance_decides_on_node_conditions_and_all_are_named() {
     assert_eq!(sim.condition("a", "DrainInProgress"), None);
 }
 
+/// The conditions took the host's time from the cordons of the other nodes, which all pods wait for.
+#[test]
+fn conditions_come_after_the_cordons_of_all_nodes_of_a_drain() {
+    let mut sim = Sim::new(&["a", "b"]);
+    sim.maintenance("m", "Drain", &["a", "b"]);
+    sim.settle_but(&Task::Cordon("b".into()));
+    assert_eq!(sim.condition("a", "MaintenanceInProgress"), None);
+    sim.settle();
+    for node in ["a", "b"] {
+        assert_eq!(sim.condition(node, "MaintenanceInProgress").unwrap().1, "Drain");
+    }
+}
+
+/// People power a node off because it is called drained.
+#[test]
+fn a_drained_node_is_called_so_no_longer_than_it_is_while_another_waits_for_its_cordon() {
+    let mut sim = Sim::new(&["a", "b"]);
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    let is_drained = |sim: &Sim| sim.condition("a", "Drained").unwrap().0;
+    assert_eq!(is_drained(&sim), "True");
+    sim.maintenance("n", "Drain", &["a", "b"]);
+    sim.pod("a", "p", &json!({}));
+    sim.settle_but(&Task::Cordon("b".into()));
+    assert_eq!(is_drained(&sim), "False");
+}
+
 #[test]
 fn planned_maintenances_are_advertised_only_if_asked_for() {
     let mut sim = Sim::new(&["a"]);

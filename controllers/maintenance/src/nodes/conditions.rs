@@ -28,7 +28,7 @@ const MAX_MESSAGE: usize = 1024;
 pub(crate) fn decide(view: &WorldView<'_>, emptied: &ConfirmedEmpty, decision: &mut MaintenanceDecision) {
     let planned = planned_on(view);
     for node in view.world.nodes.values() {
-        if is_about_to_be_cordoned(view, node, decision) {
+        if is_about_to_be_cordoned(view, node, decision) || waits_for_other_cordons(view, node) {
             continue;
         }
         let planned = planned.get(node.name.as_str()).map(Vec::as_slice).unwrap_or_default();
@@ -55,6 +55,12 @@ pub(crate) fn decide(view: &WorldView<'_>, emptied: &ConfirmedEmpty, decision: &
 fn is_about_to_be_cordoned(view: &WorldView<'_>, node: &Node, decision: &MaintenanceDecision) -> bool {
     let is_written = decision.actions.contains_key(&Task::Cordon(node.name.clone()));
     is_written && !view.world.refused.contains_key(&node.name)
+}
+
+/// Whether the first conditions of a node wait: it is cordoned, and the pods of its maintenance in Drain wait for the first
+/// attempts to cordon other nodes. The host has the more time for those. What stands in conditions already is kept true.
+fn waits_for_other_cordons(view: &WorldView<'_>, node: &Node) -> bool {
+    node.unschedulable && node.condition(IN_PROGRESS).is_none() && !view.may_ask_on(&node.name)
 }
 
 /// The type up to which a node is recorded as drained, by us and after a live read; none if it is not.
