@@ -163,14 +163,28 @@ impl Drydock {
     }
 
     /// The same, by a way of the caller's own.
-    pub async fn direct_at(&self, url: &str, mut file: Kubeconfig) -> Result<Client> {
+    pub async fn direct_at(&self, url: &str, file: Kubeconfig) -> Result<Client> {
+        let file = self.leading_to(url, file);
+        let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+        Ok(Client::try_from(config)?)
+    }
+
+    /// Writes the kubeconfigs with which one of our programs reaches the host, and our API server itself.
+    pub fn kubeconfigs_of(&self, program: &str) -> Result<(PathBuf, PathBuf)> {
+        let host = self.kubeconfig_of(program)?;
+        let direct = self.leading_to(&self.url(), Kubeconfig::read_from(&host)?);
+        let path = self.host.dir.join(format!("{program}-direct.kubeconfig"));
+        std::fs::write(&path, serde_json::to_vec(&direct)?)?;
+        Ok((host, path))
+    }
+
+    fn leading_to(&self, url: &str, mut file: Kubeconfig) -> Kubeconfig {
         for cluster in file.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
             cluster.server = Some(url.into());
             cluster.tls_server_name = Some(self.server_name());
             cluster.certificate_authority = Some(self.ca().display().to_string());
         }
-        let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
-        Ok(Client::try_from(config)?)
+        file
     }
 
     /// The name that the certificate of our API server carries.

@@ -56,12 +56,15 @@ impl Drydock {
         Ok(flags)
     }
 
+    /// Writes the kubeconfig of one of our programs, with the rights of its service account.
+    pub(super) fn kubeconfig_of(&self, program: &str) -> Result<PathBuf> {
+        let user = format!("system:serviceaccount:{NAMESPACE}:{program}");
+        self.host.kubeconfig(&user, &["system:serviceaccounts", "system:serviceaccounts:drydock-system"])
+    }
+
     fn common_flags(&self, name: &str, port: u16) -> Result<Vec<String>> {
-        let user = format!("system:serviceaccount:{NAMESPACE}:{name}");
-        let groups = ["system:serviceaccounts", "system:serviceaccounts:drydock-system"];
-        let kubeconfig = self.host.kubeconfig(&user, &groups)?;
         let mut flags = vec![
-            format!("--kubeconfig={}", kubeconfig.display()),
+            format!("--kubeconfig={}", self.kubeconfig_of(name)?.display()),
             "--bind-address=127.0.0.1".into(),
             format!("--v={}", self.options.verbosity),
             format!("--secure-port={port}"),

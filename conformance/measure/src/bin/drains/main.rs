@@ -1,15 +1,18 @@
 //! `conformance/bench drains`: how fast Drydock drains, and at what cost. One NodeMaintenance over many nodes, beside a
-//! bare loop of evictions, each on a fresh host.
+//! bare loop of evictions and the floor of our own cost, each on a fresh host.
 //!
 //! ```text
-//!   form       which budgets guard the pods            workload   nodes, pods, budgets
-//!   subject    who drains: Drydock, or the bare loop   trial      one drain, measured
-//!   figures    the drain in the host's audit log       cpu        CPU time of the processes
-//!   report     table, goals, drains.json
+//!   form            which budgets guard the pods               workload   nodes, pods, budgets
+//!   subject         who drains: Drydock, or one of these two   trial      one drain, measured
+//!   eviction_loop   evictions alone                            floor      evictions, and our API server's requests
+//!   figures         the drain in the host's audit log          cpu        CPU time of the processes
+//!   report          table, goals, drains.json
 //! ```
 
 mod form;
 
+mod eviction_loop;
+mod floor;
 mod subject;
 mod workload;
 
@@ -26,6 +29,7 @@ use anyhow::{Result, ensure};
 use clap::Parser;
 use drydock_testkit::observer::ObserverCommand;
 
+use self::floor::FloorArguments;
 use self::form::BudgetForm;
 use self::subject::DrainSubject;
 use self::workload::DEPLOYMENTS;
@@ -36,16 +40,31 @@ use self::workload::DEPLOYMENTS;
 #[command(name = "drains", args_conflicts_with_subcommands = true)]
 struct CommandLine {
     #[command(subcommand)]
-    part: Option<ObserverCommand>,
+    part: Option<Part>,
     #[command(flatten)]
     arguments: Arguments,
+}
+
+/// As our programs have it: the floor is compared with them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The hidden commands with which this program starts itself once more.
+#[derive(clap::Subcommand)]
+enum Part {
+    #[command(flatten)]
+    Observer(ObserverCommand),
+    /// Drain as the floor does.
+    #[command(hide = true)]
+    Floor(FloorArguments),
 }
 
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     let line = CommandLine::parse();
     match line.part {
-        Some(part) => part.run().await,
+        Some(Part::Observer(part)) => part.run().await,
+        Some(Part::Floor(part)) => part.run().await,
         None => run(line.arguments).await,
     }
 }
@@ -56,10 +75,10 @@ pub struct Arguments {
     /// Which budgets guard the pods: none, twenty (one for each Deployment), one (over all)
     #[arg(long, value_enum, value_name = "FORMS", value_delimiter = ',', default_values_t = BudgetForm::ALL)]
     pub forms: Vec<BudgetForm>,
-    /// Who drains: drydock, loop (of evictions alone)
+    /// Who drains: drydock, loop (of evictions alone), floor (evictions, and the requests to our API server)
     #[arg(long, value_enum, value_name = "SUBJECTS", value_delimiter = ',', default_values_t = DrainSubject::ALL)]
     pub subjects: Vec<DrainSubject>,
-    /// How often each subject drains, in turn with the other
+    /// How often each subject drains, in turn with the others
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
     /// Pods on the drained nodes, in 20 Deployments of the same size
@@ -110,7 +129,7 @@ async fn measure(arguments: &Arguments) -> Result<ExitCode> {
         }
     }
     // A goal is one beside the loop.
-    if subjects.len() == DrainSubject::ALL.len() {
+    if [DrainSubject::Drydock, DrainSubject::Loop].iter().all(|one| subjects.contains(one)) {
         report::write(arguments, &trials)?;
     }
     let failed = trials.iter().any(|trial| !trial.is_good());

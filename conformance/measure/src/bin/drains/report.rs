@@ -56,7 +56,8 @@ fn markdown(arguments: &Arguments, trials: &[Trial]) -> String {
          Median of {rounds} rounds, least and most in brackets. Deletions are those in the host's audit log, their rate \
          that between the 5th and the 95th percentile. {room}% of a budget's pods may be away. CPU is that of the whole \
          drain until all Deployments are complete again, without that of idling, measured before each drain; what kwok takes \
-         and the observer's watch costs the host is part of it. \
+         and the observer's watch costs the host is part of it. The floor makes the requests of our controllers for a pod \
+         that nothing holds up, with no report of what blocks, and decides nothing. \
          409 and 429 are answers to evictions, and to all writes of ours.\n\n"
     );
     table(&mut out, trials);
@@ -76,10 +77,13 @@ fn table(out: &mut String, trials: &[Trial]) {
     line(out, &format!("|---|---|{}", "---|".repeat(heads.len())));
     for (form, subject) in pairs(trials) {
         let cell = |figure: TrialFigure| format!(" {} |", of(trials, form, subject, figure));
-        let ours =
-            |figure: TrialFigure| if subject == DrainSubject::Drydock { cell(figure) } else { " |".into() };
+        let ours = |(what, figure, _): &(&str, TrialFigure, f64)| match subject {
+            DrainSubject::Drydock => cell(*figure),
+            DrainSubject::Floor if *what == goals::CPU_OF_OURS => cell(*figure),
+            DrainSubject::Floor | DrainSubject::Loop => " |".into(),
+        };
         let cells = OF_ALL.iter().map(|(_, figure)| cell(*figure));
-        let cells: String = cells.chain(goals::OF_OURS.iter().map(|(_, figure, _)| ours(*figure))).collect();
+        let cells: String = cells.chain(goals::OF_OURS.iter().map(ours)).collect();
         line(out, &format!("| {form} | {subject} |{cells}"));
     }
 }

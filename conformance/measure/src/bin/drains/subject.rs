@@ -1,23 +1,22 @@
-//! Who drains: Drydock by one NodeMaintenance, or a bare loop of evictions, which keeps no status and no order and is
-//! as fast as the host allows.
+//! Who drains: Drydock by one NodeMaintenance, or one of two programs to compare it with, which keep no status and no
+//! order.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use drydock_testkit::host::{TestHost, config_of};
 use drydock_testkit::kinds::{eviction_requests, named_node_maintenance, node_maintenances};
 use drydock_testkit::wait::{retry, until};
-use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::workload::{DrainedPod, NAMESPACE, Workload};
+use super::eviction_loop::{evict, evict_all};
+use super::floor;
+use super::workload::{NAMESPACE, Workload};
 
 /// Who drains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
@@ -27,30 +26,31 @@ pub enum DrainSubject {
     Drydock,
     /// Evictions side by side, each tried until the host accepts it.
     Loop,
+    /// The same, with our API server and the requests that it gets for each pod from our controllers: the floor of what
+    /// our own programs cost.
+    Floor,
 }
 
 const NAME: &str = "drains";
 /// How long a drain may take.
 const LIMIT: Duration = Duration::from_secs(600);
-/// Evictions of the loop that are under way at a time.
-const IN_FLIGHT: usize = 64;
-/// How long one of them waits after a budget's refusal: tries that are refused cost the host, which then is slower.
-const PAUSE: Duration = Duration::from_millis(250);
 
 impl DrainSubject {
     /// All subjects.
-    pub const ALL: [DrainSubject; 2] = [Self::Drydock, Self::Loop];
+    pub const ALL: [DrainSubject; 3] = [Self::Drydock, Self::Loop, Self::Floor];
 
-    /// Both, with another one first in each round.
-    pub fn in_turn(round: usize) -> [DrainSubject; 2] {
-        if round.is_multiple_of(2) { Self::ALL } else { [Self::Loop, Self::Drydock] }
+    /// All, with another one first in each round.
+    pub fn in_turn(round: usize) -> [DrainSubject; 3] {
+        let mut all = Self::ALL;
+        all.rotate_left(round % Self::ALL.len());
+        all
     }
 
-    /// The client that it drains with. The loop has one of its own that returns each refusal at once: the
-    /// usual client would wait for as long as the host advises, and keep its slot for the same pod.
+    /// The client that it drains with. The loop's returns each refusal at once: the usual client would wait for as long as
+    /// the host advises, and keep its slot for the same pod.
     pub async fn client(self, host: &TestHost) -> Result<Client> {
         let mut config = config_of(&host.admin()).await?;
-        config.default_retry = self == Self::Drydock;
+        config.default_retry = self != Self::Loop;
         Ok(Client::try_from(config)?)
     }
 
@@ -58,16 +58,17 @@ impl DrainSubject {
     pub async fn prepare(self, client: &Client, workload: &Workload) -> Result<()> {
         match self {
             Self::Drydock => Ok(()),
-            Self::Loop => cordon(client, &workload.nodes).await,
+            Self::Loop | Self::Floor => cordon(client, &workload.nodes).await,
         }
     }
 
     /// Drains the nodes, and waits until they are empty.
-    pub async fn drain(self, client: &Client, workload: &Workload) -> Result<()> {
+    pub async fn drain(self, host: &TestHost, client: &Client, workload: &Workload) -> Result<()> {
         let drained = async {
             match self {
                 Self::Drydock => maintain(client, &workload.nodes).await,
-                Self::Loop => evict_all(client, &workload.pods).await,
+                Self::Loop => evict_all(&workload.pods, async |pod| evict(client, pod).await).await,
+                Self::Floor => floor::drain(host, LIMIT).await,
             }?;
             workload.gone().await
         };
@@ -96,7 +97,7 @@ impl DrainSubject {
     pub async fn release(self, client: &Client) -> Result<()> {
         match self {
             Self::Drydock => complete(client).await,
-            Self::Loop => Ok(()),
+            Self::Loop | Self::Floor => Ok(()),
         }
     }
 }
@@ -106,6 +107,7 @@ impl fmt::Display for DrainSubject {
         f.write_str(match self {
             Self::Drydock => "Drydock",
             Self::Loop => "bare loop",
+            Self::Floor => "floor",
         })
     }
 }
@@ -147,46 +149,4 @@ async fn cordon(client: &Client, names: &[String]) -> Result<()> {
         nodes.cordon(name).await?;
     }
     Ok(())
-}
-
-/// A refused pod goes to the end of the queue: others, of other budgets, have their turn first.
-async fn evict_all(client: &Client, pods: &[DrainedPod]) -> Result<()> {
-    let queue = Mutex::new(pods.iter().collect::<VecDeque<_>>());
-    let lock = || queue.lock().unwrap_or_else(PoisonError::into_inner);
-    let work = async || {
-        loop {
-            let Some(pod) = lock().pop_front() else { return anyhow::Ok(()) };
-            let pause = match evict(client, pod).await? {
-                Evicted::Yes => continue,
-                Evicted::TryAgain(pause) => pause,
-            };
-            lock().push_back(pod);
-            tokio::time::sleep(pause).await;
-        }
-    };
-    try_join_all((0..IN_FLIGHT).map(|_| work())).await.map(drop)
-}
-
-enum Evicted {
-    Yes,
-    TryAgain(Duration),
-}
-
-async fn evict(client: &Client, pod: &DrainedPod) -> Result<Evicted> {
-    let DrainedPod { name, uid } = pod;
-    let eviction = json!({
-        "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": NAMESPACE},
-        "deleteOptions": {"preconditions": {"uid": uid}},
-    });
-    let request = http::Request::post(format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}/eviction"))
-        .header(http::header::CONTENT_TYPE, "application/json")
-        .body(serde_json::to_vec(&eviction)?)?;
-    match client.request::<Value>(request).await {
-        Ok(_) => Ok(Evicted::Yes),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Evicted::Yes),
-        Err(kube::Error::Api(status)) if status.code == 429 => Ok(Evicted::TryAgain(PAUSE)),
-        // The host lost its races for the budget's status: it has paused itself.
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(Evicted::TryAgain(Duration::ZERO)),
-        Err(error) => Err(error).with_context(|| format!("evicting {name}")),
-    }
 }

@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::Arguments;
 use super::cpu::Cpu;
 use super::figures::DrainFigures;
+use super::floor;
 use super::form::BudgetForm;
 use super::subject::DrainSubject;
 use super::workload::{NAMESPACE, Workload, WorkloadSize};
@@ -75,13 +76,20 @@ pub async fn run(subject: DrainSubject, form: BudgetForm, arguments: &Arguments)
     let host = TestHost::start_auditing_programs().await?;
     let drydock = match subject {
         DrainSubject::Drydock => Some(Drydock::start(host.clone(), Options::default()).await?),
+        DrainSubject::Floor => {
+            Some(Drydock::start_without_controllers(host.clone(), Options::default()).await?)
+        }
         DrainSubject::Loop => None,
     };
     let size = WorkloadSize { pods: arguments.pods, nodes: arguments.nodes, room: arguments.room };
     let workload = Workload::create(&host, form, size).await?;
-    if let Some(drydock) = &drydock {
-        let late = || format!("no controller manager leads within {LEASE:?}: {}", drydock.log_tail());
-        retry(LEASE, late, async || Ok(drydock.leader().await?.is_some())).await?;
+    match (subject, &drydock) {
+        (DrainSubject::Drydock, Some(drydock)) => {
+            let late = || format!("no controller manager leads within {LEASE:?}: {}", drydock.log_tail());
+            retry(LEASE, late, async || Ok(drydock.leader().await?.is_some())).await?;
+        }
+        (DrainSubject::Floor, Some(drydock)) => floor::start(drydock).await?,
+        _ => {}
     }
     let client = subject.client(&host).await?;
     subject.prepare(&client, &workload).await?;
@@ -142,14 +150,16 @@ async fn drain(
     idle: &Cpu,
 ) -> Result<DrainedTrial> {
     let (from, began, before) = (Timestamp::now(), Instant::now(), Cpu::now(host)?);
-    let drained = subject.drain(client, workload).await;
+    let drained = subject.drain(host, client, workload).await;
     let (ended, seconds) = (Timestamp::now(), began.elapsed().as_secs_f64());
     let requests_left = subject.requests_left(client, REMOVED_WITHIN).await?;
     let complete = match drained {
         Ok(()) => workload.complete().await,
         failed => failed,
     };
-    let cpu = Cpu::now(host)?.since(&before).without_idle(idle, began.elapsed().as_secs_f64());
+    // Of a process that has ended it cannot be read.
+    let after = Cpu::now(host).with_context(|| host.processes.ended_processes())?;
+    let cpu = after.since(&before).without_idle(idle, began.elapsed().as_secs_f64());
     let failure = complete.err().map(|error| format!("{error:#}; {}", host.processes.ended_processes()));
     Ok(DrainedTrial { from, ended, seconds, cpu, requests_left, failure })
 }

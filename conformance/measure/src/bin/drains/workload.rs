@@ -20,6 +20,9 @@ use super::form::BudgetForm;
 /// Where the pods are.
 pub const NAMESPACE: &str = "drains";
 
+/// What the names of the nodes to drain begin with.
+pub const DRAINED: &str = "drained";
+
 /// How many Deployments there are, each with the same number of pods.
 pub const DEPLOYMENTS: usize = 20;
 
@@ -59,7 +62,7 @@ impl Workload {
     /// Creates everything and waits until each pod is ready and each budget knows it.
     pub async fn create(host: &TestHost, form: BudgetForm, size: WorkloadSize) -> Result<Workload> {
         let client = host.client().await?;
-        let nodes = create_nodes(&client, "drained", size.nodes).await?;
+        let nodes = create_nodes(&client, DRAINED, size.nodes).await?;
         let list = json!({"apiVersion": "v1", "kind": "List", "items": manifests(form, size)});
         let path = host.dir.join("drains.json");
         std::fs::write(&path, list.to_string())?;
@@ -133,7 +136,8 @@ impl Workload {
 }
 
 impl DrainedPod {
-    fn read(pod: &Pod) -> Result<DrainedPod> {
+    /// Reads its name and its UID.
+    pub fn read(pod: &Pod) -> Result<DrainedPod> {
         Ok(DrainedPod { name: pod.name_any(), uid: pod.uid().context("a pod without a UID")? })
     }
 }

@@ -11,10 +11,13 @@ use crate::trial::Trial;
 /// Of the bare loop's rate. Ours keeps status, order and interceptors.
 const RATE: f64 = 0.95;
 
+/// The figure that is shown beside the floor's.
+pub const CPU_OF_OURS: &str = "CPU of ours, ms a pod";
+
 /// What only Drydock has, and what it should be at most, in all forms alike.
 pub const OF_OURS: [(&str, TrialFigure, f64); 6] = [
     ("first deletion s", |t| t.figures.first_deletion.unwrap_or(f64::INFINITY), 1.0),
-    ("CPU of ours, ms a pod", |t| t.per_pod(1000.0 * t.cpu.ours()), 2.0),
+    (CPU_OF_OURS, |t| t.per_pod(1000.0 * t.cpu.ours()), 2.0),
     ("writes of ours to a pod's request", |t| t.per_pod(to_requests(t)), 4.0),
     ("other writes of ours a pod, but to Nodes", |t| t.per_pod(others(t)), 0.5),
     ("reviews a pod", |t| t.per_pod(t.figures.reviews as f64), 0.1),
@@ -43,6 +46,7 @@ pub struct DrainGoal {
     is: f64,
     bound: f64,
     at_least: bool,
+    floor: Option<f64>,
 }
 
 impl DrainGoal {
@@ -53,10 +57,11 @@ impl DrainGoal {
 
 impl fmt::Display for DrainGoal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DrainGoal { form, what, is, bound, at_least } = self;
+        let DrainGoal { form, what, is, bound, at_least, floor } = self;
         let side = if *at_least { "least" } else { "most" };
         let verdict = if self.is_met() { "met" } else { "missed" };
-        write!(f, "- {form}: {what}: {is:.2} (goal: at {side} {bound}): {verdict}")
+        let floor = floor.map(|floor| format!("; the floor of this run: {floor:.2}")).unwrap_or_default();
+        write!(f, "- {form}: {what}: {is:.2} (goal: at {side} {bound}{floor}): {verdict}")
     }
 }
 
@@ -68,17 +73,26 @@ pub fn judge(trials: &[Trial]) -> Vec<DrainGoal> {
 
 fn of_form(trials: &[Trial], form: BudgetForm) -> Vec<DrainGoal> {
     let ours = |figure: TrialFigure| of(trials, form, DrainSubject::Drydock, figure).median;
+    let has_floor = trials.iter().any(|trial| trial.form == form && trial.subject == DrainSubject::Floor);
     let ratio = |figure: TrialFigure| ours(figure) / of(trials, form, DrainSubject::Loop, figure).median;
     let rate = ratio(|t| t.figures.per_second);
     let host = ratio(|t| t.per_pod(t.cpu.hosts()));
     let by_loop = [
-        DrainGoal { form, what: "deletions/s by the loop's", is: rate, bound: RATE, at_least: true },
+        DrainGoal {
+            form,
+            what: "deletions/s by the loop's",
+            is: rate,
+            bound: RATE,
+            at_least: true,
+            floor: None,
+        },
         DrainGoal {
             form,
             what: "CPU of the host by the loop's",
             is: host,
             bound: form.cpu_goal(),
             at_least: false,
+            floor: None,
         },
     ];
     let alone = OF_OURS.map(|(what, figure, bound)| DrainGoal {
@@ -87,6 +101,8 @@ fn of_form(trials: &[Trial], form: BudgetForm) -> Vec<DrainGoal> {
         is: ours(figure),
         bound,
         at_least: false,
+        floor: (has_floor && what == CPU_OF_OURS)
+            .then(|| of(trials, form, DrainSubject::Floor, figure).median),
     });
     by_loop.into_iter().chain(alone).collect()
 }
@@ -97,9 +113,21 @@ mod tests {
 
     #[test]
     fn a_goal_is_met_at_its_bound_and_missed_beyond() {
-        let goal = |is, at_least| DrainGoal { form: BudgetForm::One, what: "it", is, bound: 1.0, at_least };
+        let goal = |is, at_least| DrainGoal {
+            form: BudgetForm::One,
+            what: "it",
+            is,
+            bound: 1.0,
+            at_least,
+            floor: None,
+        };
         assert!(goal(1.0, true).is_met() && goal(1.0, false).is_met());
         assert!(!goal(0.9, true).is_met() && !goal(1.1, false).is_met());
         assert_eq!(goal(1.1, false).to_string(), "- one: it: 1.10 (goal: at most 1): missed");
+        let beside = DrainGoal { floor: Some(1.05), ..goal(1.1, false) };
+        assert_eq!(
+            beside.to_string(),
+            "- one: it: 1.10 (goal: at most 1; the floor of this run: 1.05): missed"
+        );
     }
 }
