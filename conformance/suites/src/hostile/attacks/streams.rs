@@ -1,5 +1,7 @@
 //! Many calls of the gRPC status stream: unread, each with another filter, or dropped at once.
 
+use std::time::{Duration, Instant};
+
 use anyhow::Result;
 use drydock_proto::status::v1alpha1::WatchEvictionsRequest;
 use drydock_testkit::finding::Finding;
@@ -32,9 +34,11 @@ const METHOD: &str = "WatchEvictions";
 pub fn all() -> Vec<Attack> {
     vec![
         Attack::new("many-streams", "10,000 gRPC streams of one user", |f| Box::pin(many(f))),
-        Attack::new("unread-streams", "800 gRPC streams that nobody reads, and writes they tell of", |f| {
-            Box::pin(unread_streams(f))
-        }),
+        Attack::new(
+            "unread-streams",
+            "up to 800 gRPC streams that nobody reads, and writes they tell of",
+            |f| Box::pin(unread_streams(f)),
+        ),
         Attack::new(
             "unread-connections",
             "800 gRPC streams on connections that nobody reads, and writes they tell of",
@@ -71,7 +75,9 @@ async fn many(context: AttackContext) -> Findings {
 async fn unread_streams(context: AttackContext) -> Findings {
     create_requests(&context, LARGE_REQUESTS.0, LARGE_REQUESTS.1).await?;
     let request = watch(&context, String::new());
-    let held = hold(&context, UNREAD, FlowWindows::NONE, |_| request.clone()).await;
+    // Most of them wait for the seats of those before them: more time changes nothing.
+    let opening = context.pick(Duration::from_secs(45), Duration::MAX);
+    let held = hold_for(opening, &context, UNREAD, FlowWindows::NONE, |_| request.clone()).await;
     write(&context).await;
     drop(held);
     no_findings()
@@ -166,14 +172,29 @@ struct HeldStreams {
 /// Opens streams on so many connections, so many on each, one after another, and reads only the heads of the answers.
 async fn hold(
     context: &AttackContext,
+    counts: (usize, usize),
+    windows: FlowWindows,
+    request: impl Fn(usize) -> WatchEvictionsRequest,
+) -> HeldStreams {
+    hold_for(Duration::MAX, context, counts, windows, request).await
+}
+
+/// The same; after this time no more are opened.
+async fn hold_for(
+    opening: Duration,
+    context: &AttackContext,
     (connections, streams): (usize, usize),
     windows: FlowWindows,
     request: impl Fn(usize) -> WatchEvictionsRequest,
 ) -> HeldStreams {
+    let began = Instant::now();
     let open = async |number: usize| {
         let (mut bodies, account) = (Vec::new(), context.tenant.account());
         let Ok(connection) = context.connect_as(account, windows).await else { return (None, bodies) };
         for stream in 0..streams {
+            if began.elapsed() > opening {
+                break;
+            }
             let answer = connection.send(&call(METHOD, &request(number * streams + stream))).await;
             context.note_call(&answer);
             let open = answer.ok().filter(|answer| status_of(answer.headers()).is_none());
