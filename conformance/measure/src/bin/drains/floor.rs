@@ -6,6 +6,8 @@
 //!   for each pod   apply the request, write its first turn, evict the pod; and when it is gone: write the end, delete
 //! ```
 
+mod requests;
+
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,7 +19,7 @@ use drydock_testkit::drydock::{Drydock, MANAGER};
 use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::{eviction_request, eviction_request_resource};
 use drydock_testkit::wait::retry;
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ApiResource, DeleteParams, ListParams, Object, Patch, PatchParams, Preconditions};
 use kube::runtime::WatchStreamExt;
@@ -32,8 +34,6 @@ use tokio::sync::mpsc;
 use super::eviction_loop::{evict, evict_all};
 use super::workload::{DRAINED, DrainedPod, NAMESPACE};
 use requests::{end, first_turn, node};
-
-mod requests;
 
 /// The name of the process.
 pub const PROCESS: &str = "floor";
@@ -206,7 +206,14 @@ async fn watch(of: &Api<WatchedObject>, mut see: impl FnMut(Event<WatchedObject>
     let mut send = Some(send);
     tokio::spawn(async move {
         let mut events = std::pin::pin!(events);
-        while let Some(event) = next(&mut events).await {
+        while let Some(event) = events.next().await {
+            let event = match event {
+                Ok(event) => event,
+                Err(error) => {
+                    eprintln!("the watch goes on after an error: {error}");
+                    continue;
+                }
+            };
             let is_listed = matches!(event, Event::InitDone);
             see(event);
             if is_listed && let Some(send) = send.take() {
@@ -215,17 +222,4 @@ async fn watch(of: &Api<WatchedObject>, mut see: impl FnMut(Event<WatchedObject>
         }
     });
     let _ = listed.await;
-}
-
-/// The next event; after an error the watch goes on by itself.
-async fn next<S>(events: &mut S) -> Option<Event<WatchedObject>>
-where
-    S: Stream<Item = watcher::Result<Event<WatchedObject>>> + Unpin,
-{
-    loop {
-        match events.next().await? {
-            Ok(event) => return Some(event),
-            Err(error) => eprintln!("watch: {error}"),
-        }
-    }
 }
