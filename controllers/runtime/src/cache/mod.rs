@@ -6,6 +6,7 @@
 mod budget;
 mod cacheable;
 mod caches;
+mod key_index;
 mod kube_object;
 mod node;
 mod own_kinds;

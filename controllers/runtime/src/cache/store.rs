@@ -3,13 +3,14 @@
 //! Locks: `handlers` is taken before `objects`, and handlers run without `objects` held, so a handler may read any
 //! store. A handler must not block, and must not subscribe.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::cacheable::{Cacheable, ObjectKey};
+use super::key_index::KeyIndex;
 use super::uid_index::UidIndex;
 
 /// A change of an object: `old` is absent when it is new, `new` when it is gone.
@@ -52,10 +53,10 @@ struct Shared<T: Cacheable> {
     synced: watch::Sender<bool>,
 }
 
-struct IndexedObjects<T> {
-    by_key: BTreeMap<ObjectKey, Arc<T>>,
+struct IndexedObjects<T: Cacheable> {
+    by_key: KeyIndex<T>,
     by_uid: UidIndex<T>,
-    by_node: HashMap<Box<str>, BTreeSet<ObjectKey>>,
+    by_node: HashMap<Box<str>, KeyIndex<T>>,
 }
 
 impl<T: Cacheable> Clone for Store<T> {
@@ -66,8 +67,11 @@ impl<T: Cacheable> Clone for Store<T> {
 
 impl<T: Cacheable> Default for Store<T> {
     fn default() -> Self {
-        let objects =
-            IndexedObjects { by_key: BTreeMap::new(), by_uid: UidIndex::default(), by_node: HashMap::new() };
+        let objects = IndexedObjects {
+            by_key: KeyIndex::default(),
+            by_uid: UidIndex::default(),
+            by_node: HashMap::new(),
+        };
         Self {
             shared: Arc::new(Shared {
                 handlers: RwLock::default(),
@@ -81,11 +85,11 @@ impl<T: Cacheable> Default for Store<T> {
 impl<T: Cacheable> Store<T> {
     /// The object with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
-        self.shared.objects.read().by_key.get(key).cloned()
+        self.find(&key.namespace, &key.name)
     }
     /// The object with this namespace (empty if cluster-scoped) and name.
     pub fn find(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
-        self.get(&ObjectKey::new(namespace, name))
+        self.shared.objects.read().by_key.get(namespace, name).cloned()
     }
     /// The object with this UID.
     pub fn by_uid(&self, uid: &str) -> Option<Arc<T>> {
@@ -94,18 +98,15 @@ impl<T: Cacheable> Store<T> {
     /// The objects on a node, ordered by key.
     pub fn on_node(&self, node: &str) -> Vec<Arc<T>> {
         let objects = self.shared.objects.read();
-        let keys = objects.by_node.get(node).into_iter().flatten();
-        keys.filter_map(|key| objects.by_key.get(key)).cloned().collect()
+        objects.by_node.get(node).into_iter().flat_map(KeyIndex::iter).cloned().collect()
     }
     /// All objects, ordered by key.
     pub fn all(&self) -> Vec<Arc<T>> {
-        self.shared.objects.read().by_key.values().cloned().collect()
+        self.shared.objects.read().by_key.iter().cloned().collect()
     }
     /// The objects of a namespace, ordered by name.
     pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<T>> {
-        let objects = self.shared.objects.read();
-        let from = objects.by_key.range(ObjectKey::new(namespace, "")..);
-        from.take_while(|(key, _)| *key.namespace == *namespace).map(|(_, object)| object.clone()).collect()
+        self.shared.objects.read().by_key.in_namespace(namespace).cloned().collect()
     }
     /// Number of objects.
     pub fn len(&self) -> usize {
@@ -113,7 +114,7 @@ impl<T: Cacheable> Store<T> {
     }
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.shared.objects.read().by_key.is_empty()
     }
 
     /// Calls `handler` with every object that is there, and from then on with every change, in their order.
@@ -139,9 +140,8 @@ impl<T: Cacheable> Store<T> {
     /// Takes in a new or changed object. For the reflector, and for tests.
     pub fn apply(&self, object: T) {
         let handlers = self.shared.handlers.read();
-        let key = object.key();
         let new = Arc::new(object);
-        let old = self.shared.objects.write().insert(key, new.clone());
+        let old = self.shared.objects.write().insert(new.clone());
         let change = ObjectChange::between(old, Some(new));
         let same = change.old.as_ref().is_some_and(|old| is_same_version(old.as_ref(), &change));
         if !same {
@@ -167,7 +167,7 @@ impl<T: Cacheable> Store<T> {
     pub fn finish_list(&self, listed: &HashSet<ObjectKey>) {
         let gone: Vec<ObjectKey> = {
             let objects = self.shared.objects.read();
-            objects.by_key.keys().filter(|key| !listed.contains(key)).cloned().collect()
+            objects.by_key.iter().map(|object| object.key()).filter(|key| !listed.contains(key)).collect()
         };
         gone.iter().for_each(|key| self.take_out(key, false));
         self.shared.synced.send_replace(true);
@@ -183,33 +183,33 @@ fn is_same_version<T: Cacheable>(old: &T, change: &ObjectChange<T>) -> bool {
 }
 
 impl<T: Cacheable> IndexedObjects<T> {
-    fn insert(&mut self, key: ObjectKey, object: Arc<T>) -> Option<Arc<T>> {
-        let old = self.by_key.get(&key).cloned();
+    fn insert(&mut self, object: Arc<T>) -> Option<Arc<T>> {
+        let old = self.by_key.insert(object.clone());
         if let Some(old) = &old {
-            self.unindex(&key, old);
+            self.unindex(old);
         }
         if !object.uid().is_empty() {
             self.by_uid.insert(object.clone());
         }
         if let Some(node) = object.node() {
-            self.by_node.entry(node.into()).or_default().insert(key.clone());
+            self.by_node.entry(node.into()).or_default().insert(object.clone());
         }
-        self.by_key.insert(key, object);
         old
     }
 
     fn remove(&mut self, key: &ObjectKey) -> Option<Arc<T>> {
-        let old = self.by_key.remove(key)?;
-        self.unindex(key, &old);
+        let old = self.by_key.remove(&key.namespace, &key.name)?;
+        self.unindex(&old);
         Some(old)
     }
 
-    fn unindex(&mut self, key: &ObjectKey, object: &T) {
+    /// Takes an object out of all indexes but `by_key`.
+    fn unindex(&mut self, object: &T) {
         self.by_uid.remove(object.uid());
         let Some(node) = object.node() else { return };
-        if let Some(keys) = self.by_node.get_mut(node) {
-            keys.remove(key);
-            if keys.is_empty() {
+        if let Some(objects) = self.by_node.get_mut(node) {
+            objects.remove(object.namespace(), object.name());
+            if objects.is_empty() {
                 self.by_node.remove(node);
             }
         }
