@@ -1,9 +1,9 @@
 //! The order of TLS handshakes.
 //!
 //! A handshake costs a signature and a key exchange, all at once when the ClientHello has been read. So only a few
-//! are worked on at a time, while the other threads serve the connections that are established. Addresses take turns,
-//! and within one address the newest and the oldest connection alternate: a probe waits neither behind a flood from
-//! its own address, nor for as long as clients of that address reconnect at once.
+//! may be worked on between two turns of an established connection. Addresses take turns, and within one address the
+//! newest and the oldest connection alternate: a probe waits neither behind a flood from its own address, nor for as
+//! long as clients of that address reconnect at once.
 //!
 //! An address may begin as many handshakes in a second as it may have connections that have authenticated no user
 //! ([`super::connections`]), a tenth of them in each tenth of a second. So a connection that is closed for others of
@@ -30,6 +30,11 @@ use crate::request::user::Network;
 const SPAN: Duration = Duration::from_millis(100);
 const PART: usize = 10;
 
+/// Permits for each thread. A task that gets one waits for its turn of the runtime before it works: with one permit, a
+/// server that has hundreds of requests to work on would do one handshake in all their turns, and a probe in the middle
+/// of hundreds of connections of its address would wait for that many rounds.
+const EACH_THREAD: usize = 4;
+
 /// Bounds the handshakes of a port that are worked on at one time.
 #[derive(Clone)]
 pub(super) struct Handshakes(Arc<Mutex<State>>);
@@ -50,16 +55,16 @@ type HandshakeQueue = WaitingHandshakes<oneshot::Sender<HandshakePermit>>;
 pub(super) struct HandshakePermit(Handshakes);
 
 impl Handshakes {
-    /// Half of the processor's threads work on handshakes, and at least one. An address may begin `most` in a second.
+    /// There are [`EACH_THREAD`] permits for each of the processor's threads. An address may begin `most` in a second.
     pub(super) fn new(most: usize) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self::of(threads / 2, most / PART)
+        Self::of(EACH_THREAD * threads, most / PART)
     }
 
     fn of(free: usize, most: usize) -> Self {
         let (waiting, verifying, begun) =
             (HandshakeQueue::default(), HandshakeQueue::default(), RecentHandshakes::new(most));
-        Self(Arc::new(Mutex::new(State { free: free.max(1), waiting, verifying, begun, is_timed: false })))
+        Self(Arc::new(Mutex::new(State { free, waiting, verifying, begun, is_timed: false })))
     }
 
     /// Waits for a permit for a connection to begin its handshake.
@@ -244,6 +249,10 @@ impl RecentHandshakes {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::task::Poll;
+
     use futures::{FutureExt, poll};
 
     use super::*;
@@ -348,5 +357,36 @@ mod tests {
         assert!(poll!(verified.as_mut()).is_ready());
         assert!(poll!(next.as_mut()).is_ready());
         assert!(line.permit(source(1), 3).now_or_never().is_some(), "it counts as one that began");
+    }
+
+    /// With one permit, 40 connections waited for 40 turns of a server that was busy with requests.
+    #[tokio::test]
+    async fn several_begin_between_two_turns_of_a_busy_server() {
+        const MANY: Id = 40;
+        let line = Handshakes::new(100 * PART);
+        let mut held = Vec::new();
+        while let Some(permit) = line.permit(source(1), 0).now_or_never() {
+            held.push(permit);
+        }
+        let waiting: Vec<_> = (1..=MANY)
+            .map(|id| {
+                let line = line.clone();
+                tokio::spawn(async move { drop(line.permit(source(2), id).await) })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        drop(held);
+        let mut turns = 0;
+        // It goes to the end of the queue of tasks each time, as a task with requests does.
+        let busy = tokio::spawn(std::future::poll_fn(move |context| {
+            if waiting.iter().all(|connection| connection.is_finished()) {
+                return Poll::Ready(turns);
+            }
+            turns += 1;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }));
+        let turns = busy.await.unwrap();
+        assert!(turns <= MANY / EACH_THREAD as Id + 2, "{turns} turns");
     }
 }
