@@ -50,8 +50,9 @@ pub struct DrainGoal {
 }
 
 impl DrainGoal {
+    /// A CPU time below zero shows nothing but that idling took more before the drain than in it: it meets no goal.
     fn is_met(&self) -> bool {
-        if self.at_least { self.is >= self.bound } else { self.is <= self.bound }
+        if self.at_least { self.is >= self.bound } else { (0.0..=self.bound).contains(&self.is) }
     }
 }
 
@@ -123,6 +124,7 @@ mod tests {
         };
         assert!(goal(1.0, true).is_met() && goal(1.0, false).is_met());
         assert!(!goal(0.9, true).is_met() && !goal(1.1, false).is_met());
+        assert!(!goal(-0.1, false).is_met(), "less than nothing shows nothing");
         assert_eq!(goal(1.1, false).to_string(), "- one: it: 1.10 (goal: at most 1): missed");
         let beside = DrainGoal { floor: Some(1.05), ..goal(1.1, false) };
         assert_eq!(
