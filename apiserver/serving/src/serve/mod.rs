@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   connections       which connection gets a permit, and which is closed for it (groups; permit: one connection's)
-//!   handshakes        the order of TLS handshakes
+//!   handshakes        the threads that work on TLS handshakes (handshake_order: whose is next)
 //!   unfinished_heads  requests whose head has begun and not ended
 //!   serve_http        HTTP on one connection (deferred, write_coalescing: when it reads and writes; windows: how many
 //!                     bytes of its answers a front proxy may hold)
@@ -12,6 +12,7 @@
 mod connections;
 mod deferred;
 mod groups;
+mod handshake_order;
 mod handshakes;
 mod permit;
 mod serve_http;
@@ -218,8 +219,8 @@ impl<A: RequestHandler> SharedPort<A> {
         None
     }
 
-    /// Performs the TLS handshake. It takes a handshake permit once the ClientHello has come, and never holds it
-    /// while it waits for the client.
+    /// Performs the TLS handshake. It waits for its turn once the ClientHello has come, and takes no other's while it waits
+    /// for the client.
     async fn handshake(
         &self,
         stream: TcpStream,
@@ -227,26 +228,29 @@ impl<A: RequestHandler> SharedPort<A> {
     ) -> io::Result<TlsStream<TcpStream>> {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
         permit.enter_stage(ConnectionStage::Waiting);
-        let handshake_permit = self.handshakes.permit(permit.source, permit.id).await;
+        let tls = self.tls.clone();
+        let shaking =
+            self.handshakes.handshake(permit.source, permit.id, move || hello.into_stream(tls)).await;
         permit.enter_stage(ConnectionStage::Handshaking);
-        let shaking = hello.into_stream(self.tls.clone());
-        drop(handshake_permit);
         let shaken = shaking.await?;
         permit.enter_stage(ConnectionStage::Established);
         Ok(shaken)
     }
 
-    /// Verifies the client's certificates, if there are any, while it holds a handshake permit.
+    /// Verifies the client's certificates, if there are any, in its turn.
     async fn identify(&self, stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>) -> Client {
-        let peer = peer(stream, permit);
-        let _permit = match peer.shows_certificates() {
-            true => Some(self.handshakes.verification(permit.source, permit.id).await),
-            false => None,
+        let peer = Arc::new(peer(stream, permit));
+        let is_front_proxy = match peer.shows_certificates() {
+            true => {
+                let (handler, peer) = (self.handler.clone(), peer.clone());
+                let verify = move || handler.is_front_proxy(&peer);
+                self.handshakes.verification(permit.source, permit.id, verify).await
+            }
+            false => self.handler.is_front_proxy(&peer),
         };
-        let is_front_proxy = self.handler.is_front_proxy(&peer);
         if is_front_proxy.is_none() {
             permit.assume_front_proxy();
         }
-        Client { is_front_proxy: is_front_proxy.unwrap_or(true), peer: Arc::new(peer) }
+        Client { is_front_proxy: is_front_proxy.unwrap_or(true), peer }
     }
 }

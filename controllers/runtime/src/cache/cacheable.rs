@@ -40,7 +40,7 @@ pub trait Cacheable: DeserializeOwned + Clone + fmt::Debug + Send + Sync + 'stat
 }
 
 /// Namespace and name of an object; the namespace of cluster-scoped objects is empty.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
     /// Namespace, or empty.
     pub namespace: Arc<str>,

@@ -1,5 +1,4 @@
-//! Objects in the order of their keys. The index holds no copy of the keys: with 150,000 objects, copies would be a tenth
-//! of a cache.
+//! Objects in the order of their keys. The index holds no copy of the keys, like [`super::uid_index`].
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -11,7 +10,7 @@ use super::cacheable::Cacheable;
 
 /// Objects by namespace and name, in this order.
 pub(super) struct KeyIndex<T: Cacheable> {
-    objects: BTreeSet<ByKey<T>>,
+    objects: BTreeSet<OrderedObject<T>>,
 }
 
 impl<T: Cacheable> Default for KeyIndex<T> {
@@ -28,7 +27,7 @@ impl<T: Cacheable> KeyIndex<T> {
 
     /// Takes in an object. Returns the one that had its key.
     pub(super) fn insert(&mut self, object: Arc<T>) -> Option<Arc<T>> {
-        self.objects.replace(ByKey(object)).map(|old| old.0)
+        self.objects.replace(OrderedObject(object)).map(|old| old.0)
     }
 
     /// Takes out the object with this namespace and name.
@@ -60,14 +59,15 @@ impl<T: Cacheable> KeyIndex<T> {
 }
 
 /// An object, ordered by its key.
-struct ByKey<T>(Arc<T>);
+struct OrderedObject<T>(Arc<T>);
 
-/// Anything that has a namespace and a name: sets of objects are searched by this.
+/// The key that the set compares: a set is searched by one type alone ([`Borrow`]), which both an object in it and a
+/// namespace and name that are looked up have to be.
 trait Keyed {
     fn namespace_and_name(&self) -> (&str, &str);
 }
 
-impl<T: Cacheable> Keyed for ByKey<T> {
+impl<T: Cacheable> Keyed for OrderedObject<T> {
     fn namespace_and_name(&self) -> (&str, &str) {
         (self.0.namespace(), self.0.name())
     }
@@ -99,31 +99,31 @@ impl PartialEq for dyn Keyed + '_ {
 
 impl Eq for dyn Keyed + '_ {}
 
-impl<'a, T: Cacheable> Borrow<dyn Keyed + 'a> for ByKey<T> {
+impl<'a, T: Cacheable> Borrow<dyn Keyed + 'a> for OrderedObject<T> {
     fn borrow(&self) -> &(dyn Keyed + 'a) {
         self
     }
 }
 
-impl<T: Cacheable> Ord for ByKey<T> {
+impl<T: Cacheable> Ord for OrderedObject<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.namespace_and_name().cmp(&other.namespace_and_name())
     }
 }
 
-impl<T: Cacheable> PartialOrd for ByKey<T> {
+impl<T: Cacheable> PartialOrd for OrderedObject<T> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T: Cacheable> PartialEq for ByKey<T> {
+impl<T: Cacheable> PartialEq for OrderedObject<T> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl<T: Cacheable> Eq for ByKey<T> {}
+impl<T: Cacheable> Eq for OrderedObject<T> {}
 
 #[cfg(test)]
 mod tests {

@@ -117,6 +117,10 @@ impl Pod {
     pub fn is_terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
+    /// Whether the pod runs or will run: it is not being deleted, and has not run to its end.
+    pub fn is_staying(&self) -> bool {
+        !self.is_terminating() && !self.is_terminal()
+    }
     /// When a terminating pod should be gone: ten seconds after its grace period, as its kubelet and its
     /// finalizers need a moment. Later it is overdue, which blockers and reports say.
     pub fn overdue_at(&self) -> Option<Timestamp> {

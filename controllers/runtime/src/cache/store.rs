@@ -165,11 +165,8 @@ impl<T: Cacheable> Store<T> {
 
     /// Ends a list: what it did not contain is gone. For the reflector, and for tests.
     pub fn finish_list(&self, listed: &HashSet<ObjectKey>) {
-        let gone: Vec<ObjectKey> = {
-            let objects = self.shared.objects.read();
-            objects.by_key.iter().map(|object| object.key()).filter(|key| !listed.contains(key)).collect()
-        };
-        gone.iter().for_each(|key| self.take_out(key, false));
+        let keys = self.all().into_iter().map(|object| object.key());
+        keys.filter(|key| !listed.contains(key)).for_each(|key| self.take_out(&key, false));
         self.shared.synced.send_replace(true);
     }
 }

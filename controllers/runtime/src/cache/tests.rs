@@ -141,11 +141,18 @@ fn indexes_follow_an_object_that_moves_and_goes() {
     let store = Store::default();
     store.apply(pod("a", "", "1"));
     assert!(store.on_node("n1").is_empty());
-    store.apply(pod("a", "n1", "2"));
-    assert_eq!(store.on_node("n1").len(), 1);
-    assert_eq!(store.by_uid("uid-a").unwrap().resource_version, "2");
+    let versions =
+        |node| store.on_node(node).iter().map(|pod| pod.resource_version.clone()).collect::<Vec<_>>();
+    for (node, version) in [("n1", "2"), ("n1", "3"), ("n2", "4")] {
+        store.apply(pod("a", node, version));
+        assert_eq!(versions(node), [version]);
+        assert!(["", "n1", "n2"].iter().all(|other| *other == node || versions(other).is_empty()));
+        assert_eq!(store.by_uid("uid-a").unwrap().resource_version, version);
+    }
+    store.apply(Pod { uid: "new".into(), ..pod("a", "n2", "5") });
+    assert_eq!(versions("n2"), ["5"]);
     store.delete(&ObjectKey::new("ns", "a"));
-    assert!(store.on_node("n1").is_empty() && store.by_uid("uid-a").is_none() && store.is_empty());
+    assert!(versions("n2").is_empty() && store.by_uid("new").is_none() && store.is_empty());
 }
 
 #[test]
