@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
+/// The writes of which a pod that is slow to leave has one more.
+pub const STATUS_WRITES: &str = "patch evictionrequests/status";
+
 /// The budgets of one drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -31,7 +34,7 @@ impl BudgetForm {
             ("create pods/eviction", 1.1),
             ("patch evictionrequests", 1.5),
             ("delete evictionrequests", 1.1),
-            ("patch evictionrequests/status", statuses),
+            (STATUS_WRITES, statuses),
         ]
     }
 

@@ -99,8 +99,8 @@ pub struct Arguments {
 /// Pods that a node takes, of the 110 that it says.
 const MOST_ON_A_NODE: usize = 100;
 
-/// Measures, prints, and fails if a pod was left behind, a budget broken, an owner gets an event about a pod that goes by
-/// itself, or more written for each pod than [`BudgetForm::most_writes`]; Ctrl-C ends it.
+/// Measures and prints. Fails if a pod was left behind, if a budget was broken, if an owner got an event about a pod that
+/// goes by itself, or if more was written for each pod than [`BudgetForm::most_writes`]. Ctrl-C ends it.
 pub async fn run(arguments: Arguments) -> Result<ExitCode> {
     tokio::select! {
         result = measure(&arguments) => result,
@@ -128,7 +128,7 @@ async fn measure(arguments: &Arguments) -> Result<ExitCode> {
             }
         }
     }
-    // A goal is one beside the loop.
+    // Goals compare Drydock with the loop: without one of them there is nothing to report.
     if [DrainSubject::Drydock, DrainSubject::Loop].iter().all(|one| subjects.contains(one)) {
         report::write(arguments, &trials)?;
     }

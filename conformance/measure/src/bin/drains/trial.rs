@@ -15,7 +15,7 @@ use super::Arguments;
 use super::cpu::Cpu;
 use super::figures::DrainFigures;
 use super::floor;
-use super::form::BudgetForm;
+use super::form::{BudgetForm, STATUS_WRITES};
 use super::subject::DrainSubject;
 use super::workload::{NAMESPACE, Workload, WorkloadSize};
 
@@ -27,9 +27,6 @@ const REMOVED_WITHIN: Duration = Duration::from_secs(5);
 /// How long the CPU time of idling is measured, and how often: the least counts, as the host may still be at work on what
 /// was made before.
 const IDLE: (Duration, usize) = (Duration::from_secs(2), 3);
-
-/// The writes of which a pod that is slow to leave has one more.
-const REPORTED: &str = "patch evictionrequests/status";
 
 /// What was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -177,7 +174,7 @@ impl Trial {
     fn excess_writes(&self) -> Vec<String> {
         let found = self.form.most_writes().into_iter().filter_map(|(what, most)| {
             let count = self.figures.writes.get(what).copied().unwrap_or_default();
-            let reports = if what == REPORTED { self.figures.slow } else { 0 };
+            let reports = if what == STATUS_WRITES { self.figures.slow } else { 0 };
             let (each, most) = (self.per_pod(count as f64), most + self.per_pod(reports as f64));
             (each > most).then(|| format!("{what}: {each:.2} a pod, at most {most:.2}"))
         });

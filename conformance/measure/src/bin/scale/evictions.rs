@@ -9,7 +9,7 @@ use drydock_testkit::host::audit::{self, LoggedRequest};
 use super::openings::Opening;
 use super::workload::RequestedPod;
 
-/// They, by when the host received them.
+/// The evictions that the host accepted, in the order in which it received them.
 pub struct Evictions(Vec<LoggedRequest>);
 
 impl Evictions {

@@ -108,6 +108,7 @@ async fn measure(drydock: &Drydock, arguments: &Arguments) -> Result<ScaleReport
     let reports = turns::report(&direct, &workload, arguments.changes);
     let changes = meter.while_doing("reports of interceptors", reports).await?;
     let list_seconds = list(&direct).await?;
+    let request_bytes = turns::bytes_each(&direct).await?;
 
     let mut budgets = BudgetWatch::start(&host);
     let mut opened = Vec::new();
@@ -126,6 +127,7 @@ async fn measure(drydock: &Drydock, arguments: &Arguments) -> Result<ScaleReport
         idle,
         changes: (arguments.changes, changes),
         list_seconds,
+        request_bytes,
         openings: (arguments.openings, opening),
         latencies: evictions.latencies(&opened)?,
         restart_seconds: evictions.seconds_after(&restarted)?,

@@ -15,11 +15,11 @@ pub struct ScaleReport {
     pub requests: usize,
     /// Of them blocked by budgets.
     pub blocked: usize,
-    /// Seconds in which the host's objects were created,
+    /// Seconds in which the host's objects were created.
     pub pods_seconds: f64,
-    /// the requests, and
+    /// Seconds in which the requests were created.
     pub created_seconds: f64,
-    /// from the first of them until each was where it stays.
+    /// Seconds from the first request until each was in its turn or blocked.
     pub turns_seconds: f64,
     /// Our programs then.
     pub filled: ProgramUsage,
@@ -29,6 +29,8 @@ pub struct ScaleReport {
     pub changes: (usize, Cost),
     /// Seconds of a list of all, whole and in pages of 500.
     pub list_seconds: [f64; 2],
+    /// Bytes of a request in JSON, by the first 500.
+    pub request_bytes: f64,
     /// Budgets that opened, and what that cost.
     pub openings: (usize, Cost),
     /// Milliseconds from each of these openings to the host's receipt of the eviction, in order.
@@ -58,6 +60,11 @@ impl ScaleReport {
         Ok(())
     }
 
+    /// The API server's memory by the JSON of all requests.
+    fn memory_by_bytes(&self) -> f64 {
+        self.filled.resident_mib[0] * 1024.0 * 1024.0 / (self.request_bytes * self.requests as f64)
+    }
+
     fn markdown(&self) -> String {
         let mut out = format!(
             "# {} EvictionRequests, {} of them blocked by budgets\n\n| | API server | controller manager |\n|---|---|---|\n",
@@ -85,6 +92,7 @@ impl ScaleReport {
              From a budget's opening to its eviction: p50 {p50:.1} ms, p99 {p99:.1} ms beside the host's own answer (goal 100).\n\
              From the start of the controller manager to its first eviction: {:.2} s (goal 5).\n\
              List of all: {whole:.2} s, in pages of 500 {pages:.2} s.\n\
+             A request has {:.0} bytes of JSON: the API server held {:.2} times those of all when filled (goal 1.6).\n\
              Evicted twice: {}. Evicted out of turn: {}.\n",
             self.pods_seconds + self.turns_seconds,
             self.pods_seconds,
@@ -92,6 +100,8 @@ impl ScaleReport {
             self.turns_seconds,
             queued.join(", "),
             self.restart_seconds,
+            self.request_bytes,
+            self.memory_by_bytes(),
             self.twice.len(),
             self.of_held_pods,
         );

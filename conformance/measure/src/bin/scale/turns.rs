@@ -73,6 +73,18 @@ pub async fn report(direct: &Client, workload: &ScaleWorkload, reports: usize) -
     stream::iter(pods.map(Ok)).try_for_each_concurrent(IN_FLIGHT, write).await.context("writing reports")
 }
 
+/// Returns the bytes of a request in JSON, by the first 500.
+pub async fn bytes_each(direct: &Client) -> Result<f64> {
+    let path = Api::<DynamicObject>::all_with(direct.clone(), &eviction_request_resource())
+        .resource_url()
+        .to_owned();
+    let first = http::Request::get(format!("{path}?limit=500")).body(Vec::new())?;
+    let text = direct.request_text(first).await.context("the first requests")?;
+    let list: Value = serde_json::from_str(&text)?;
+    let count = list["items"].as_array().map_or(0, Vec::len);
+    Ok(text.len() as f64 / count.max(1) as f64)
+}
+
 /// Lists all requests, whole or in pages.
 pub async fn list(direct: &Client, limit: Option<u32>) -> Result<()> {
     let requests = Api::<DynamicObject>::all_with(direct.clone(), &eviction_request_resource());

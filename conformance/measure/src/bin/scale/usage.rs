@@ -56,7 +56,7 @@ impl Meter<'_> {
         Ok(Meter { drydock, token: token.trim().to_owned() })
     }
 
-    /// Reads it.
+    /// Returns what our programs use now.
     pub async fn now(&self) -> Result<ProgramUsage> {
         let (mut resident_mib, mut peak_mib) = ([0.0; 2], [0.0; 2]);
         for (index, pid) in self.pids()?.into_iter().enumerate() {

@@ -24,7 +24,7 @@ pub const INTERCEPTOR: &str = "hold.example.com";
 const REQUESTER: &str = "scale.example.com";
 /// Held pods of a namespace, and of a node: nothing plays their kubelet.
 const HELD_TOGETHER: usize = 500;
-/// GuardedNamespace pods of a node, of the 110 that it takes.
+/// Guarded pods of a node, of the 110 that it takes.
 const GUARDED_TOGETHER: usize = 100;
 /// Writes under way at a time.
 const IN_FLIGHT: usize = 32;
@@ -54,9 +54,9 @@ pub struct GuardedNamespace {
 pub struct ScaleWorkload {
     /// Those whose interceptor holds them.
     pub held: Vec<RequestedPod>,
-    /// Those that budgets guard, and
+    /// Those that budgets guard.
     pub blocked: Vec<RequestedPod>,
-    /// their budgets.
+    /// The namespaces of these, with a budget each.
     pub guarded: Vec<GuardedNamespace>,
 }
 

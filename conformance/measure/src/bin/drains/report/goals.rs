@@ -50,7 +50,7 @@ pub struct DrainGoal {
 }
 
 impl DrainGoal {
-    /// A CPU time below zero shows nothing but that idling took more before the drain than in it: it meets no goal.
+    /// Whether it is met. A figure below zero meets no goal: idling cost more CPU before the drain than the drain did.
     fn is_met(&self) -> bool {
         if self.at_least { self.is >= self.bound } else { (0.0..=self.bound).contains(&self.is) }
     }
@@ -75,7 +75,7 @@ pub fn judge(trials: &[Trial]) -> Vec<DrainGoal> {
 fn of_form(trials: &[Trial], form: BudgetForm) -> Vec<DrainGoal> {
     let ours = |figure: TrialFigure| of(trials, form, DrainSubject::Drydock, figure).median;
     let has_floor = trials.iter().any(|trial| trial.form == form && trial.subject == DrainSubject::Floor);
-    let ratio = |figure: TrialFigure| ours(figure) / of(trials, form, DrainSubject::Loop, figure).median;
+    let ratio = |figure: TrialFigure| by(ours(figure), of(trials, form, DrainSubject::Loop, figure).median);
     let rate = ratio(|t| t.figures.per_second);
     let host = ratio(|t| t.per_pod(t.cpu.hosts()));
     let by_loop = [
@@ -108,6 +108,11 @@ fn of_form(trials: &[Trial], form: BudgetForm) -> Vec<DrainGoal> {
     by_loop.into_iter().chain(alone).collect()
 }
 
+/// A ratio of figures that were measured; NaN, which meets no goal, if one of them is not above zero.
+fn by(ours: f64, loops: f64) -> f64 {
+    if ours > 0.0 && loops > 0.0 { ours / loops } else { f64::NAN }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,7 +129,11 @@ mod tests {
         };
         assert!(goal(1.0, true).is_met() && goal(1.0, false).is_met());
         assert!(!goal(0.9, true).is_met() && !goal(1.1, false).is_met());
-        assert!(!goal(-0.1, false).is_met(), "less than nothing shows nothing");
+        assert!(!goal(-0.1, false).is_met());
+        for (ours, loops) in [(-1.0, -2.0), (1.0, 0.0), (0.0, 1.0)] {
+            assert!(!goal(by(ours, loops), true).is_met() && !goal(by(ours, loops), false).is_met());
+        }
+        assert!(goal(by(2.0, 2.0), false).is_met());
         assert_eq!(goal(1.1, false).to_string(), "- one: it: 1.10 (goal: at most 1): missed");
         let beside = DrainGoal { floor: Some(1.05), ..goal(1.1, false) };
         assert_eq!(
