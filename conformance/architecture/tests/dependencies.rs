@@ -40,6 +40,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("drydock-plan", &["drydock-api"]),
     ("drydock-runtime", &["drydock-api", "drydock-logging", "drydock-metrics"]),
     ("drydock-interceptor-runtime", &["drydock-api"]),
+    ("drydock-controller-command", &["drydock-command", "drydock-runtime", "drydock-serving"]),
     ("drydock-eviction", &["drydock-logging", "drydock-api", "drydock-runtime"]),
     (
         "drydock-interceptors",
@@ -53,6 +54,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "drydock-interceptor-runtime",
             "drydock-serving",
             "drydock-command",
+            "drydock-controller-command",
         ],
     ),
     (
@@ -70,6 +72,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "drydock-maintenance",
             "drydock-serving",
             "drydock-command",
+            "drydock-controller-command",
         ],
     ),
 ];

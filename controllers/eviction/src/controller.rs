@@ -25,11 +25,12 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tracing::debug;
 
+use crate::STALE_RETRY_AFTER;
 use crate::decision::{Config, RequestAction, RequestDecision, TargetPod, Warning};
 use crate::deleted_pods::DeletedPods;
 use crate::machine::step;
 use crate::metrics::RequestMetrics;
-use crate::removal::{Removals, STALE_RETRY_AFTER};
+use crate::removal::Removals;
 use crate::request_events::{publish_skip, publish_start, publish_warnings, report};
 
 /// Field manager of the status.

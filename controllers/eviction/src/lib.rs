@@ -19,5 +19,9 @@ mod removal;
 mod request_events;
 
 pub use controller::{Options, run};
-pub use decision::{Config, RequestDecision, TargetPod, Warning};
-pub use machine::step;
+pub use decision::Config;
+
+use std::time::Duration;
+
+/// How long after a 409 a write is decided again, if the cache does not show a newer version before.
+const STALE_RETRY_AFTER: Duration = Duration::from_secs(30);

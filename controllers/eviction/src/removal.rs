@@ -6,7 +6,6 @@
 //! they are removed would fill the store.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_runtime::cache::api;
@@ -20,6 +19,7 @@ use kube::api::{DeleteParams, Preconditions};
 use parking_lot::Mutex;
 use tracing::debug;
 
+use crate::STALE_RETRY_AFTER;
 use crate::decision::Config;
 use crate::ending::{ended_at, is_due};
 use crate::held::HeldRequests;
@@ -27,8 +27,6 @@ use crate::surplus::SurplusRequests;
 
 /// How many requests are removed at once.
 const PARALLEL_REMOVALS: usize = 8;
-/// How long after a 409 a write is decided again, if the cache does not show a newer version before.
-pub(crate) const STALE_RETRY_AFTER: Duration = Duration::from_secs(30);
 
 /// The queue of removals. Clones share it.
 #[derive(Clone)]

@@ -73,7 +73,7 @@ fn maintenance_options(flags: &Flags) -> drydock_maintenance::Options {
     options.config.advertise_planned = flags.advertise_planned;
     options.config.heartbeat_deadline = flags.heartbeat_deadline;
     options.config.request_retention = flags.blocked_request_retention;
-    options.config.namespace.clone_from(&flags.leader_elect_resource_namespace);
+    options.config.namespace.clone_from(&flags.lease.leader_elect_resource_namespace);
     options
 }
 

@@ -1,21 +1,20 @@
 //! Flags, by the names that operators of Kubernetes know.
 
 use std::ffi::OsString;
-use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Arg, Parser};
 use drydock_api::eviction_request::interceptors;
 use drydock_command::logs::Verbosity;
 use drydock_command::{FlagsRefusal, duration};
-use drydock_serving::tls::CertificateSource;
+use drydock_controller_command::{LeaderElectionFlags, SecurePortFlags};
 
 use crate::controllers;
 
 /// Runs the controllers of coordination.k8s.io/v1alpha1 EvictionRequest and NodeMaintenance.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "drydock-controller-manager", version)]
+#[command(name = "drydock-controller-manager", version, mut_args(own_help))]
 pub struct Flags {
     /// YAML file of flags, as `bind-address: 127.0.0.1`; a flag on the command line wins
     #[arg(long, value_name = "FILE")]
@@ -42,44 +41,12 @@ pub struct Flags {
           allow_hyphen_values = true)]
     pub controllers: Vec<String>,
 
-    /// Act only while holding the Lease
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set,
-          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub leader_elect: bool,
-    /// Namespace of the Lease, and of Drydock's own pods
-    #[arg(long, value_name = "NAMESPACE", default_value = "drydock-system")]
-    pub leader_elect_resource_namespace: String,
-    /// Name of the Lease
-    #[arg(long, value_name = "NAME", default_value = "drydock-controller-manager")]
-    pub leader_elect_resource_name: String,
-    /// How long other candidates wait after the holder's last renewal
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
-    pub leader_elect_lease_duration: Duration,
-    /// How long a holder that cannot renew the Lease continues to act
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
-    pub leader_elect_renew_deadline: Duration,
-    /// Time between attempts to renew or acquire the Lease
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
-    pub leader_elect_retry_period: Duration,
-
-    /// IP address to listen on
-    #[arg(long, value_name = "IP", default_value = "0.0.0.0")]
-    pub bind_address: IpAddr,
-    /// Port to serve /healthz, /livez, /readyz and /metrics on, by HTTPS; 0 serves nothing
-    #[arg(long, value_name = "PORT", default_value_t = 8444)]
-    pub secure_port: u16,
-    /// Serving certificate (PEM); without it, one is made in --cert-dir
-    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
-    pub tls_cert_file: Option<PathBuf>,
-    /// Private key of --tls-cert-file (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
-    pub tls_private_key_file: Option<PathBuf>,
-    /// Folder for the certificate that is made without --tls-cert-file: ca.crt, ca.key, tls.crt, tls.key
-    #[arg(long, value_name = "DIR", default_value = "drydock-manager-certs")]
-    pub cert_dir: PathBuf,
-    /// Audiences for bearer tokens: the host's TokenReview must confirm one of them; the host's own audience if absent
-    #[arg(long, value_name = "AUDIENCES", value_delimiter = ',')]
-    pub api_audiences: Vec<String>,
+    /// The lease.
+    #[command(flatten)]
+    pub lease: LeaderElectionFlags,
+    /// The port for probes and scrapers.
+    #[command(flatten)]
+    pub port: SecurePortFlags,
 
     /// Longest time without a heartbeat before an interceptor is passed over; must equal the API server's
     #[arg(long, value_name = "DURATION", default_value = "20m", value_parser = duration)]
@@ -109,21 +76,6 @@ impl Flags {
         drydock_command::read(arguments, Self::contradiction)
     }
 
-    /// The address to listen on; none if --secure-port is 0.
-    pub fn address(&self) -> Option<SocketAddr> {
-        (self.secure_port != 0).then(|| SocketAddr::new(self.bind_address, self.secure_port))
-    }
-
-    /// The certificate to serve with.
-    pub fn serving(&self) -> CertificateSource {
-        let address = Some(self.bind_address).filter(|address| !address.is_unspecified());
-        CertificateSource {
-            files: self.tls_cert_file.clone().zip(self.tls_private_key_file.clone()),
-            cert_dir: self.cert_dir.clone(),
-            names: address.iter().map(IpAddr::to_string).collect(),
-        }
-    }
-
     /// The file with the token for the API server, if requests go straight to it.
     pub fn direct_token_file(&self) -> Option<&Path> {
         self.apiservice_token_file.as_deref().filter(|_| self.direct_to_apiservice)
@@ -134,13 +86,16 @@ impl Flags {
         if self.direct_to_apiservice && self.apiservice_token_file.is_none() {
             return Some("--direct-to-apiservice needs --apiservice-token-file");
         }
-        if self.leader_elect_lease_duration <= self.leader_elect_renew_deadline {
-            return Some("--leader-elect-lease-duration must be longer than --leader-elect-renew-deadline");
-        }
-        if self.leader_elect_renew_deadline <= self.leader_elect_retry_period {
-            return Some("--leader-elect-renew-deadline must be longer than --leader-elect-retry-period");
-        }
-        self.heartbeat_deadline.is_zero().then_some("--heartbeat-deadline must be positive")
+        let is_zero = self.heartbeat_deadline.is_zero();
+        self.lease.contradiction().or(is_zero.then_some("--heartbeat-deadline must be positive"))
+    }
+}
+
+/// The help of a shared flag that means more here.
+fn own_help(arg: Arg) -> Arg {
+    match arg.get_id().as_str() {
+        "leader_elect_resource_namespace" => arg.help("Namespace of the Lease, and of Drydock's own pods"),
+        _ => arg,
     }
 }
 
@@ -187,8 +142,8 @@ mod tests {
 
     #[test]
     fn a_switch_may_stand_alone() {
-        assert!(read(&["--leader-elect"]).unwrap().leader_elect);
-        assert!(!read(&["--leader-elect=false"]).unwrap().leader_elect);
+        assert!(read(&["--leader-elect"]).unwrap().lease.leader_elect);
+        assert!(!read(&["--leader-elect=false"]).unwrap().lease.leader_elect);
         assert!(read(&["--advertise-planned"]).unwrap().advertise_planned);
     }
 
@@ -214,8 +169,8 @@ mod tests {
     }
 
     #[test]
-    fn zero_turns_the_port_and_the_retention_off() {
-        let flags = read(&["--secure-port=0", "--eviction-request-retention=0"]).unwrap();
-        assert_eq!((flags.address(), flags.eviction_request_retention), (None, Duration::ZERO));
+    fn zero_turns_the_retention_off() {
+        let flags = read(&["--eviction-request-retention=0"]).unwrap();
+        assert_eq!(flags.eviction_request_retention, Duration::ZERO);
     }
 }

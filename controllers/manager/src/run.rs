@@ -4,17 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use drydock_runtime::cache::Select;
-use drydock_runtime::clock::Clock;
-use drydock_runtime::lease::{LeadershipEnd, LeaseConfig, LeaseHandle};
-use drydock_runtime::metrics::{Metrics, router};
+use drydock_runtime::metrics::Metrics;
 use drydock_runtime::{ControllerContext, HostCaches};
 use drydock_runtime::{context, leading};
-use drydock_serving::auth::delegated::DelegatedAuth;
 use drydock_serving::health::Health;
 use drydock_serving::host;
-use drydock_serving::metrics_port::{self, ServedPaths};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -30,33 +26,18 @@ const ROUTE_KNOWN_WITHIN: Duration = Duration::from_secs(10);
 
 /// Runs until SIGTERM or SIGINT. Fails if the manager cannot start, or if it loses the lease.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
-    let lease = if flags.leader_elect {
-        LeaseHandle::pending(Clock::SYSTEM)
-    } else {
-        LeaseHandle::unelected(Clock::SYSTEM)
-    };
+    let lease = flags.lease.lease();
     let metrics = Metrics::new();
     let mut connections = HostConnections::open(flags.kubeconfig.as_deref()).await?;
     let route = connections.go_straight(&flags, &metrics)?;
     let client = context::with_term(connections.writes, lease.clone());
-    let port = match flags.address() {
-        Some(address) => Some(metrics_port::bind(address, &flags.serving()).await?),
-        None => None,
-    };
+    let port = flags.port.bind().await?;
 
     let shutdown = CancellationToken::new();
     leading::stop_on_signal(shutdown.clone())?;
     let context =
         ControllerContext::new(COMPONENT, client, connections.evictions, lease, metrics, shutdown.clone());
-    if let Some(port) = port {
-        let paths = ServedPaths {
-            health: health(&context.caches),
-            auth: DelegatedAuth::new(connections.reviews).for_audiences(flags.api_audiences.clone()),
-            metrics: router(context.metrics.clone()),
-        };
-        // Probes are answered until the process ends.
-        tokio::spawn(metrics_port::serve(port, paths, CancellationToken::new()));
-    }
+    flags.port.serve(port, health(&context.caches), &context.metrics, connections.reviews);
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-controller-manager starts");
     if !leading::wait_for_server(&context.client, &shutdown).await
         || !is_known(route.as_deref(), &shutdown).await
@@ -66,14 +47,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     // A standby keeps its caches current too.
     context.caches.start(&connections.watches, Select::ALL, &context.tasks, &shutdown);
     let start = || controllers::start(&context, &flags);
-    match leading::lead(&context, candidacy(&connections.lease, &flags), start).await {
-        LeadershipEnd::Stopped => {
-            info!("stopped");
-            Ok(())
-        }
-        // The process ends at once, because another one may act by now.
-        LeadershipEnd::Lost => bail!("the lease was lost"),
-    }
+    flags.lease.lead(&context, &connections.lease, start).await
 }
 
 /// Clients with a connection each. A host limits how many requests of one connection it serves at a time
@@ -130,21 +104,6 @@ fn health(caches: &HostCaches) -> Health {
     };
     // A process that lost its lease ends by itself, so one that answers is alive.
     Health::default().live("ping", Arc::new(|| Ok(()))).ready("caches", Arc::new(ready))
-}
-
-/// The lease to hold, unless the flags say that the manager acts without one.
-fn candidacy<'a>(client: &'a Client, flags: &Flags) -> Option<(&'a Client, LeaseConfig)> {
-    let config = LeaseConfig {
-        duration: flags.leader_elect_lease_duration,
-        renew_deadline: flags.leader_elect_renew_deadline,
-        retry_period: flags.leader_elect_retry_period,
-        ..LeaseConfig::new(
-            &flags.leader_elect_resource_namespace,
-            &flags.leader_elect_resource_name,
-            &leading::identity(),
-        )
-    };
-    flags.leader_elect.then_some((client, config))
 }
 
 #[cfg(test)]

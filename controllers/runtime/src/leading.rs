@@ -53,15 +53,16 @@ pub async fn lead(
     lease: Option<(&Client, LeaseConfig)>,
     start: impl FnOnce() -> Vec<&'static str>,
 ) -> LeadershipEnd {
-    let mut elector = None;
-    if let Some((client, config)) = lease {
-        let mut candidate = Elector::new(client, config, context.lease.clone());
-        if !candidate.acquire(&context.shutdown).await {
-            return LeadershipEnd::Stopped;
-        }
-        elector = Some(candidate);
+    let mut elector = lease.map(|(client, config)| Elector::new(client, config, context.lease.clone()));
+    let may_act = match &mut elector {
+        Some(candidate) => candidate.acquire(&context.shutdown).await,
+        None => true,
+    };
+    let end = if may_act { work(context, elector, start).await } else { LeadershipEnd::Stopped };
+    if end == LeadershipEnd::Stopped {
+        info!("stopped");
     }
-    work(context, elector, start).await
+    end
 }
 
 /// The lease is kept until the controllers have stopped.

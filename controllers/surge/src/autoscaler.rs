@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use drydock_api::metav1::ManagedFieldsEntry;
 use drydock_runtime::{Cacheable, ObjectKey};
 use serde::Deserialize;
 
 use crate::record::{FoundRecord, RECORD};
-use crate::scale::{Scale, WireManagedFields, applied_by};
+use crate::scale::{Scale, applied_by};
 
 /// A HorizontalPodAutoscaler.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -21,7 +22,7 @@ pub struct HorizontalPodAutoscaler {
     /// `metadata.resourceVersion`
     pub resource_version: String,
     /// Namespace and name of what it scales.
-    pub target: Option<ObjectKey>,
+    pub target: ObjectKey,
     /// Whether that is a Deployment.
     pub is_of_deployment: bool,
     /// `spec.minReplicas`
@@ -84,7 +85,7 @@ struct WireAutoscalerMeta {
     uid: String,
     resource_version: String,
     annotations: Option<BTreeMap<String, String>>,
-    managed_fields: Option<Vec<WireManagedFields>>,
+    managed_fields: Option<Vec<ManagedFieldsEntry>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -109,7 +110,7 @@ impl From<WireAutoscaler> for HorizontalPodAutoscaler {
         let annotation = meta.annotations.as_ref().and_then(|all| all.get(RECORD));
         let target = spec.scale_target_ref;
         Self {
-            target: Some(ObjectKey::new(&meta.namespace, &target.name)),
+            target: ObjectKey::new(&meta.namespace, &target.name),
             is_of_deployment: target.kind == "Deployment" && target.api_version.starts_with("apps/"),
             min_replicas: spec.min_replicas.unwrap_or(1),
             max_replicas: spec.max_replicas,
@@ -142,7 +143,7 @@ mod tests {
             )
         };
         let deployment = scaled("Deployment");
-        assert_eq!((deployment.target, deployment.is_of_deployment), (Some(ObjectKey::new("n", "d")), true));
+        assert_eq!((deployment.target, deployment.is_of_deployment), (ObjectKey::new("n", "d"), true));
         assert_eq!((deployment.min_replicas, deployment.max_replicas), (1, 3));
         assert!(!scaled("StatefulSet").is_of_deployment);
     }

@@ -29,14 +29,14 @@ use crate::decide::{SurgeDecision, SurgeTurn, SurgeWrite, decide, refuse};
 use crate::deployment::Deployment;
 use crate::record::{FoundRecord, RECORD, SurgeRecord};
 use crate::turns::TurnTable;
-use crate::workloads::{DeploymentOf, Scaler, Workloads, key_of};
+use crate::workloads::{DeploymentOf, ScaleHolder, Workloads};
 
 /// The field manager of our writes.
 pub const FIELD_MANAGER: &str = "drydock-surge-interceptor";
 /// Deployments decided at once.
 const PARALLEL_WORKERS: usize = 8;
-/// A Deployment is decided again this long after a conflict, unless the cache shows a newer version before.
-const STALE_RETRY_AFTER: Duration = Duration::from_secs(1);
+/// A write that met a conflict is tried again after this, unless the cache shows a newer version before.
+pub const STALE_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What decisions are made from, and written with. Clones share it.
 #[derive(Clone)]
@@ -64,7 +64,7 @@ impl SurgeController {
     fn subscribe(&self, queue: &WorkQueue<ObjectKey>) {
         let (changed, controller) = (queue.clone(), self.clone());
         self.workloads.deployments.subscribe(move |change: &ObjectChange<Deployment>| {
-            let Some(key) = change.latest().map(|deployment| key_of(deployment)) else { return };
+            let Some(key) = change.latest().map(|deployment| deployment.key()) else { return };
             if change.both().any(|d| d.record != FoundRecord::Absent) || controller.is_active(&key) {
                 changed.add(key);
             }
@@ -72,15 +72,15 @@ impl SurgeController {
         let (scaled, controller) = (queue.clone(), self.clone());
         self.workloads.autoscalers.subscribe(move |change: &ObjectChange<HorizontalPodAutoscaler>| {
             let is_recorded = change.both().any(|autoscaler| autoscaler.record != FoundRecord::Absent);
-            let targets = change.both().filter_map(|autoscaler| autoscaler.target.clone());
+            let targets = change.both().map(|autoscaler| autoscaler.target.clone());
             targets.filter(|key| is_recorded || controller.is_active(key)).for_each(|key| scaled.add(key));
         });
         let (left, controller) = (queue.clone(), self.clone());
         self.context.caches.pods.subscribe(move |change: &ObjectChange<Pod>| {
             let deployment = change.latest().map(|pod| controller.workloads.deployment_of(pod));
             let Some(DeploymentOf::Known(deployment)) = deployment else { return };
-            if controller.is_active(&key_of(&deployment)) {
-                left.add(key_of(&deployment));
+            if controller.is_active(&deployment.key()) {
+                left.add(deployment.key());
             }
         });
         let (allowed, controller) = (queue.clone(), self.clone());
@@ -93,8 +93,8 @@ impl SurgeController {
             let Some(request) = change.latest() else { return };
             let recorded = controller.workloads.recorded(Some(request.namespace()));
             let is_for = |key: &ObjectKey| {
-                let scalers = controller.workloads.scalers_of(key);
-                records(&scalers).any(|record| record.pods.contains(request.name()))
+                let holders = controller.workloads.holders_of(key);
+                records(&holders).any(|record| record.pods.contains(request.name()))
             };
             recorded.into_iter().filter(is_for).for_each(|key| asked.add(key));
         });
@@ -107,45 +107,48 @@ impl SurgeController {
     }
 
     fn is_active(&self, key: &ObjectKey) -> bool {
-        let is_recorded = |scaler: Scaler| *scaler.record() != FoundRecord::Absent;
-        !self.turns.of(key).is_empty() || self.workloads.scalers_of(key).into_iter().any(is_recorded)
+        let is_recorded = |holder: ScaleHolder| *holder.record() != FoundRecord::Absent;
+        !self.turns.of(key).is_empty() || self.workloads.holders_of(key).into_iter().any(is_recorded)
     }
 
     fn recorded_pods(&self, key: &ObjectKey) -> BTreeSet<String> {
-        let scalers = self.workloads.scalers_of(key);
-        records(&scalers).flat_map(|record| record.pods.iter().cloned()).collect()
+        let holders = self.workloads.holders_of(key);
+        records(&holders).flat_map(|record| record.pods.iter().cloned()).collect()
     }
 
     async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, CallError> {
-        let scalers = self.workloads.scalers_of(&key);
-        scalers.iter().for_each(|scaler| self.report_broken(scaler));
+        let holders = self.workloads.holders_of(&key);
+        holders.iter().for_each(|holder| self.report_broken(holder));
         let now = self.context.clock.now();
         let turns = self.live_turns(&key);
         let Some(deployment) = self.workloads.deployments.get(&key) else {
-            return self.take_back(&scalers).await;
+            return self.take_back(&holders).await;
         };
         let autoscalers = self.workloads.autoscalers_of(&key);
         let scaling: Vec<_> = autoscalers.iter().filter(|autoscaler| autoscaler.is_of_deployment).collect();
-        let scaler = match scaling.as_slice() {
-            [] => Scaler::Deployment(deployment.clone()),
-            [one] => Scaler::Autoscaler((*one).clone()),
+        let holder = match scaling.as_slice() {
+            [] => ScaleHolder::Deployment(deployment.clone()),
+            [one] => ScaleHolder::Autoscaler((*one).clone()),
             _ => {
-                let requeue = self.take_back(&scalers).await?;
+                match self.take_back(&holders).await? {
+                    Requeue::Never => {}
+                    again => return Ok(again),
+                }
                 let why =
                     format!("more than one HorizontalPodAutoscaler scales Deployment {}", deployment.name);
                 let decision = refuse(&deployment.scale(), &turns, &why);
                 self.tell(&key, &decision);
-                return Ok(requeue);
+                return Ok(Requeue::Never);
             }
         };
-        let others: Vec<_> = scalers.into_iter().filter(|other| !other.is_same(&scaler)).collect();
+        let others: Vec<_> = holders.into_iter().filter(|other| !other.is_same(&holder)).collect();
         match self.take_back(&others).await? {
             Requeue::Never => {}
             again => return Ok(again),
         }
-        let decision = decide(&deployment, &scaler.scale(deployment.replicas), &turns, now);
+        let decision = decide(&deployment, &holder.scale(deployment.replicas), &turns, now);
         if let Some(write) = &decision.write
-            && let Err(error) = self.write(&scaler, write).await?
+            && let Err(error) = self.write(&holder, write).await?
         {
             return after_failed_write("writing the surge", error, STALE_RETRY_AFTER);
         }
@@ -155,11 +158,11 @@ impl SurgeController {
     }
 
     /// Takes back what these have of a surge: they are not, or no longer, what a surge is added to.
-    async fn take_back(&self, scalers: &[Scaler]) -> Result<Requeue, CallError> {
-        for scaler in scalers {
-            let decision = refuse(&scaler.scale(0), &[], "");
+    async fn take_back(&self, holders: &[ScaleHolder]) -> Result<Requeue, CallError> {
+        for holder in holders {
+            let decision = refuse(&holder.scale(0), &[], "");
             if let Some(write) = &decision.write
-                && let Err(error) = self.write(scaler, write).await?
+                && let Err(error) = self.write(holder, write).await?
             {
                 return after_failed_write("taking a surge back", error, STALE_RETRY_AFTER);
             }
@@ -175,7 +178,7 @@ impl SurgeController {
         let turn = |uid: String| {
             let pod = self.context.caches.pods.by_uid(&uid).filter(|pod| pod.namespace == *key.namespace)?;
             let is_of = match self.workloads.deployment_of(&pod) {
-                DeploymentOf::Known(deployment) => key_of(&deployment) == *key,
+                DeploymentOf::Known(deployment) => deployment.key() == *key,
                 DeploymentOf::None => false,
                 DeploymentOf::NotCached => true,
             };
@@ -183,7 +186,7 @@ impl SurgeController {
             // A request that we serve may not be in the cache yet.
             let cached = self.context.caches.requests.find(&key.namespace, &uid);
             let request = cached.as_deref().or(open.map(|open| open.turn.request()))?;
-            let is_live = is_of && gives_turns(request) && !pod.is_terminating() && !pod.is_terminal();
+            let is_live = is_of && gives_turns(request) && pod.is_staying();
             let budgets = || self.context.caches.budgets.in_namespace(&pod.namespace).into_iter();
             is_live.then(|| SurgeTurn {
                 began: open.map_or(Timestamp::MIN, |open| open.began),
@@ -197,14 +200,18 @@ impl SurgeController {
     }
 
     /// One update: number and record are never written without each other.
-    async fn write(&self, scaler: &Scaler, write: &SurgeWrite) -> Result<Result<(), kube::Error>, CallError> {
+    async fn write(
+        &self,
+        holder: &ScaleHolder,
+        write: &SurgeWrite,
+    ) -> Result<Result<(), kube::Error>, CallError> {
         self.context.check_lease()?;
-        let written = match scaler {
-            Scaler::Deployment(deployment) => self.patch(deployment.as_ref(), scaler, write).await,
-            Scaler::Autoscaler(autoscaler) => self.patch(autoscaler.as_ref(), scaler, write).await,
+        let written = match holder {
+            ScaleHolder::Deployment(deployment) => self.patch(deployment.as_ref(), holder, write).await,
+            ScaleHolder::Autoscaler(autoscaler) => self.patch(autoscaler.as_ref(), holder, write).await,
         };
         if written.is_ok() {
-            self.report(scaler, write);
+            self.report(holder, write);
         }
         Ok(written)
     }
@@ -212,7 +219,7 @@ impl SurgeController {
     async fn patch<T: Cacheable>(
         &self,
         object: &T,
-        scaler: &Scaler,
+        holder: &ScaleHolder,
         write: &SurgeWrite,
     ) -> Result<(), kube::Error> {
         let record = write.record.as_ref().map(|record| record.annotation());
@@ -221,7 +228,7 @@ impl SurgeController {
                 "uid": object.uid(), "resourceVersion": object.resource_version(),
                 "annotations": { RECORD: record },
             },
-            "spec": scaler.spec(write.number),
+            "spec": holder.spec(write.number),
         });
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         api::<T>(&self.context.client, object.namespace())
@@ -230,8 +237,8 @@ impl SurgeController {
             .map(drop)
     }
 
-    fn report(&self, scaler: &Scaler, write: &SurgeWrite) {
-        let scale = scaler.scale(0);
+    fn report(&self, holder: &ScaleHolder, write: &SurgeWrite) {
+        let scale = holder.scale(0);
         let (number, surged) = (write.number, write.record.as_ref().map_or(0, |record| record.surged()));
         info!(holder = scale.holder, field = scale.field, number, surged, "wrote the number of a surge");
         let (reason, text) = match surged {
@@ -241,23 +248,23 @@ impl SurgeController {
                 format!("{}: {number}, for {surged} more until pods are evicted", scale.field),
             ),
         };
-        self.publish(scaler, Severity::Normal, reason, text);
+        self.publish(holder, Severity::Normal, reason, text);
     }
 
-    fn report_broken(&self, scaler: &Scaler) {
-        if let FoundRecord::Broken(why) = scaler.record() {
-            let field = scaler.scale(0).field;
+    fn report_broken(&self, holder: &ScaleHolder) {
+        if let FoundRecord::Broken(why) = holder.record() {
+            let field = holder.scale(0).field;
             let text = format!(
                 "annotation {RECORD} cannot be read: {why}. Set {field} as you want it, and remove the annotation"
             );
-            self.publish(scaler, Severity::Warning, "InvalidSurgeRecord", text);
+            self.publish(holder, Severity::Warning, "InvalidSurgeRecord", text);
         }
     }
 
-    fn publish(&self, scaler: &Scaler, severity: Severity, reason: &'static str, text: String) {
-        let regarding = match scaler {
-            Scaler::Deployment(deployment) => Regarding::of(deployment.as_ref()),
-            Scaler::Autoscaler(autoscaler) => Regarding::of(autoscaler.as_ref()),
+    fn publish(&self, holder: &ScaleHolder, severity: Severity, reason: &'static str, text: String) {
+        let regarding = match holder {
+            ScaleHolder::Deployment(deployment) => Regarding::of(deployment.as_ref()),
+            ScaleHolder::Autoscaler(autoscaler) => Regarding::of(autoscaler.as_ref()),
         };
         self.context.recorder.publish(regarding, severity, reason, text);
     }
@@ -277,8 +284,8 @@ impl SurgeController {
 }
 
 /// The records that can be read.
-fn records(scalers: &[Scaler]) -> impl Iterator<Item = &SurgeRecord> {
-    scalers.iter().filter_map(|scaler| scaler.record().valid())
+fn records(holders: &[ScaleHolder]) -> impl Iterator<Item = &SurgeRecord> {
+    holders.iter().filter_map(|holder| holder.record().valid())
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ fn autoscaler(name: &str, is_of_deployment: bool, record: FoundRecord) -> Horizo
         namespace: "n".into(),
         uid: name.into(),
         resource_version: "9".into(),
-        target: Some(key()),
+        target: key(),
         is_of_deployment,
         min_replicas: 6,
         max_replicas: 9,

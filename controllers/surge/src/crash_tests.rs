@@ -151,7 +151,7 @@ impl Cluster {
             if next.least.is_none() {
                 next.replicas = write.number;
             }
-            next.record = write.record.as_ref().map(|record| (record.replicas, record.pods.clone()));
+            next.record = write.record.as_ref().map(|record| (record.number, record.pods.clone()));
         }
         for (pod, _) in decision.ends.iter().take(left) {
             next.pods.insert(pod.clone(), Stage::Evicting);

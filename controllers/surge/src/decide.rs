@@ -246,7 +246,7 @@ impl Surge<'_> {
         // A lowered number is no floor for other pods: they are decided about when the record is gone.
         let record =
             (!pods.is_empty() && !self.scale.is_lowered()).then(|| SurgeRecord::new(base, floor, pods, now));
-        Some(SurgeWrite { number: record.as_ref().map_or(base, |record| record.replicas), record })
+        Some(SurgeWrite { number: record.as_ref().map_or(base, |record| record.number), record })
     }
 }
 

@@ -50,7 +50,7 @@ fn record(base: i32, pods: &[&str], since: i64) -> SurgeRecord {
 /// A Deployment in the state that the record's write has brought about.
 fn surged(base: i32, pods: &[&str]) -> Deployment {
     let record = record(base, pods, 0);
-    Deployment { record: FoundRecord::Valid(record.clone()), ..deployment(record.replicas) }
+    Deployment { record: FoundRecord::Valid(record.clone()), ..deployment(record.number) }
 }
 
 fn decided(deployment: &Deployment, turns: &[SurgeTurn]) -> SurgeDecision {
@@ -171,7 +171,7 @@ fn causes_in_the_deployment_decline_and_take_the_surge_back() {
 
 /// The load asks for 5 replicas of 2 to 9.
 fn autoscaler(most: i32, record: &FoundRecord) -> Scale<'_> {
-    let number = record.valid().map_or(2, |record| record.replicas);
+    let number = record.valid().map_or(2, |record| record.number);
     let (holder, field) = ("HorizontalPodAutoscaler h".to_owned(), "spec.minReplicas");
     Scale { holder, field, number, replicas: number.max(5), most: Some(most), applied_by: None, record }
 }
@@ -184,7 +184,7 @@ fn with_an_autoscaler_the_least_number_is_raised_and_at_most_to_the_greatest() {
         let decision = decide(&twice, &autoscaler(most, &FoundRecord::Absent), &turns, at(10));
         let pods: BTreeSet<String> = pods.into_iter().map(str::to_owned).collect();
         let record = SurgeRecord::new(2, 5, pods, at(10));
-        assert_eq!(decision.write, Some(SurgeWrite { number: record.replicas, record: Some(record) }));
+        assert_eq!(decision.write, Some(SurgeWrite { number: record.number, record: Some(record) }));
     }
     let full = decide(&twice, &autoscaler(5, &FoundRecord::Absent), &turns, at(10));
     assert_declined(&full, "HorizontalPodAutoscaler h is at its maxReplicas");

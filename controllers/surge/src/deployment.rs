@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use drydock_api::metav1::ManagedFieldsEntry;
 use drydock_api::text::cut;
 use drydock_runtime::Cacheable;
 use jiff::SignedDuration;
@@ -10,7 +11,7 @@ use serde::Deserialize;
 
 use crate::amount::resolve;
 use crate::record::{FoundRecord, RECORD};
-use crate::scale::{Scale, WireManagedFields, applied_by};
+use crate::scale::{Scale, applied_by};
 
 /// Annotation with which an owner opts a Deployment in; its value is `true`.
 pub const OPT_IN: &str = "surge.coordination.k8s.io/enabled";
@@ -127,7 +128,7 @@ struct WireDeploymentMeta {
     generation: i64,
     deletion_timestamp: Option<String>,
     annotations: Option<BTreeMap<String, String>>,
-    managed_fields: Option<Vec<WireManagedFields>>,
+    managed_fields: Option<Vec<ManagedFieldsEntry>>,
 }
 
 #[derive(Default, Deserialize)]

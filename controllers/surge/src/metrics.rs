@@ -13,19 +13,24 @@ type RecordGauge = Gauge<u64, AtomicU64>;
 /// Registers the metrics of the records that the caches of the controller hold.
 pub fn register(controller: &SurgeController) {
     let metrics = &controller.context.metrics;
-    let records: RecordGauge = metrics.add("drydock_surge_records", "Deployments with replicas of a surge");
+    let records: RecordGauge = metrics.add(
+        "drydock_surge_records",
+        "Surges that stand: records on Deployments and HorizontalPodAutoscalers",
+    );
     let without_requests: RecordGauge = metrics.add(
         "drydock_surge_records_without_requests",
-        "Deployments with replicas of a surge and no live EvictionRequest that it is for; not 0 for long only if they cannot be taken back",
+        "Surges that stand without a live EvictionRequest; not 0 for long only if they cannot be taken back",
     );
-    let invalid: RecordGauge =
-        metrics.add("drydock_surge_records_invalid", "Deployments whose record of a surge cannot be read");
+    let invalid: RecordGauge = metrics.add(
+        "drydock_surge_records_invalid",
+        "Deployments and HorizontalPodAutoscalers whose record of a surge cannot be read",
+    );
     let controller = controller.clone();
     metrics.before_scrape(move || {
         let (mut all, mut idle, mut broken) = (0, 0, 0);
         for key in controller.workloads.recorded(None) {
-            for scaler in controller.workloads.scalers_of(&key) {
-                match scaler.record() {
+            for holder in controller.workloads.holders_of(&key) {
+                match holder.record() {
                     FoundRecord::Absent => {}
                     FoundRecord::Broken(_) => broken += 1,
                     FoundRecord::Valid(record) => {

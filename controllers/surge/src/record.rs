@@ -18,7 +18,8 @@ pub struct SurgeRecord {
     /// What was added to the number.
     pub delta: i32,
     /// The number as it was written, with the delta.
-    pub replicas: i32,
+    #[serde(rename = "replicas")]
+    pub number: i32,
     /// UIDs of the pods that are to be evicted, one for each replica that was added.
     pub pods: BTreeSet<String>,
     /// When the surge came to have these pods.
@@ -41,8 +42,8 @@ impl SurgeRecord {
     /// The record of a surge that gives each of these pods a replica beyond `floor`, as of now. `base` is the number without
     /// the surge.
     pub fn new(base: i32, floor: i32, pods: BTreeSet<String>, now: Timestamp) -> Self {
-        let replicas = floor.saturating_add(count(&pods));
-        Self { delta: replicas - base, replicas, pods, since: now }
+        let number = floor.saturating_add(count(&pods));
+        Self { delta: number - base, number, pods, since: now }
     }
 
     /// How many pods the surge is for.
@@ -58,7 +59,7 @@ impl SurgeRecord {
     /// What is to be taken back from the number as it is now: the delta, but never so much that it is lower than before the
     /// surge. Who has set a lower number since has taken the surge back already.
     pub fn to_take_back(&self, number: i32) -> i32 {
-        let base = self.replicas - self.delta;
+        let base = self.number - self.delta;
         number.saturating_sub(base).clamp(0, self.delta)
     }
 
@@ -66,7 +67,7 @@ impl SurgeRecord {
         if self.pods.is_empty() || self.delta < self.surged() {
             return Some("delta is not that of its pods");
         }
-        (self.replicas <= self.delta).then_some("replicas is not above delta")
+        (self.number <= self.delta).then_some("replicas is not above delta")
     }
 }
 
@@ -127,7 +128,7 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written() {
         let written = record(3, &["a", "b"]);
-        assert_eq!((written.delta, written.replicas), (2, 5));
+        assert_eq!((written.delta, written.number), (2, 5));
         assert_eq!(FoundRecord::read(Some(&written.annotation())), FoundRecord::Valid(written));
         assert_eq!(FoundRecord::read(None), FoundRecord::Absent);
     }
@@ -177,7 +178,7 @@ mod tests {
     #[test]
     fn the_delta_of_an_autoscaler_may_be_more_than_its_pods() {
         let written = SurgeRecord::new(2, 5, ["a".to_owned()].into(), Timestamp::UNIX_EPOCH);
-        assert_eq!((written.delta, written.replicas, written.surged()), (4, 6, 1));
+        assert_eq!((written.delta, written.number, written.surged()), (4, 6, 1));
         let found = FoundRecord::read(Some(&written.annotation()));
         assert_eq!(found, FoundRecord::Valid(written));
         assert!(matches!(found.of_replicas(), FoundRecord::Broken(_)));

@@ -1,8 +1,6 @@
 //! Registers the interceptor on the pods of opted-in Deployments, by an annotation, before there is a request: a
 //! request takes its interceptors once. When the opt-in goes, the annotation goes.
 
-use std::time::Duration;
-
 use drydock_api::eviction_request::interceptor_annotations::PREFIX;
 use drydock_api::eviction_request::interceptors::SURGE;
 use drydock_runtime::cache::api;
@@ -14,17 +12,15 @@ use futures::FutureExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use crate::controller::{FIELD_MANAGER, SurgeController};
+use crate::controller::{FIELD_MANAGER, STALE_RETRY_AFTER, SurgeController};
 use crate::deployment::Deployment;
-use crate::workloads::{DeploymentOf, key_of};
+use crate::workloads::DeploymentOf;
 
 /// Its turn is before those of the pod's own interceptors: these act on a pod that is about to go, and this one may take
 /// the longest. An owner who wants another order sets the annotation in the pod template.
 const VALUE: &str = "20000/interceptor";
 /// Pods written at once.
 const PARALLEL_WORKERS: usize = 8;
-/// A pod is looked at again this long after a conflict, unless the cache shows a newer version before.
-const STALE_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What a pod needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +66,7 @@ fn subscribe(controller: &SurgeController, queue: &WorkQueue<ObjectKey>) {
 /// What is to be done to a pod of a Deployment. One with a request is left as it is: it comes too late to be in this one, and
 /// the request goes on with those that it has.
 fn needed(pod: &Pod, deployment: &Deployment, has_request: bool) -> RegistrationChange {
-    if has_request || !is_staying(pod) {
+    if has_request || !pod.is_staying() {
         return RegistrationChange::Leave;
     }
     match (pod.annotations.get(&annotation()), deployment.is_opted_in) {
@@ -80,17 +76,13 @@ fn needed(pod: &Pod, deployment: &Deployment, has_request: bool) -> Registration
     }
 }
 
-fn is_staying(pod: &Pod) -> bool {
-    !pod.is_terminating() && !pod.is_terminal()
-}
-
 fn annotation() -> String {
     format!("{PREFIX}priority_{SURGE}")
 }
 
 async fn reconcile(controller: &SurgeController, key: ObjectKey) -> Result<Requeue, CallError> {
     let caches = &controller.context.caches;
-    let Some(pod) = caches.pods.get(&key).filter(|pod| is_staying(pod)) else { return Ok(Requeue::Never) };
+    let Some(pod) = caches.pods.get(&key).filter(|pod| pod.is_staying()) else { return Ok(Requeue::Never) };
     let deployment = match controller.workloads.deployment_of(&pod) {
         DeploymentOf::Known(deployment) => deployment,
         DeploymentOf::NotCached => return Ok(Requeue::WithBackoff),
@@ -116,8 +108,9 @@ async fn reconcile(controller: &SurgeController, key: ObjectKey) -> Result<Reque
 
 impl SurgeController {
     fn pods_of(&self, deployment: &Deployment) -> Vec<ObjectKey> {
-        let key = key_of(deployment);
-        let is_of = |pod: &Pod| matches!(self.workloads.deployment_of(pod), DeploymentOf::Known(d) if key_of(&d) == key);
+        let key = deployment.key();
+        let is_of =
+            |pod: &Pod| matches!(self.workloads.deployment_of(pod), DeploymentOf::Known(d) if d.key() == key);
         let pods = self.context.caches.pods.in_namespace(&deployment.namespace);
         pods.iter().filter(|pod| is_of(pod)).map(|pod| pod.key()).collect()
     }

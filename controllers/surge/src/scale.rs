@@ -1,15 +1,14 @@
 //! The number that a surge is added to: `spec.replicas` of a Deployment, or `spec.minReplicas` of the autoscaler that scales
 //! it. Nobody but its owner and the surge may set it, and the record stands beside it.
 
-use serde::Deserialize;
-use serde_json::Value;
+use drydock_api::metav1::ManagedFieldsEntry;
 
 use crate::record::{FoundRecord, SurgeRecord};
 
 /// A number and its record.
 #[derive(Clone, Debug)]
 pub struct Scale<'a> {
-    /// What has the number, for people: `Deployment d`.
+    /// Kind and name of the object that has the number.
     pub holder: String,
     /// The field, for people.
     pub field: &'static str,
@@ -41,24 +40,15 @@ impl Scale<'_> {
 
     /// Whether others have lowered the number since the surge.
     pub fn is_lowered(&self) -> bool {
-        self.record.valid().is_some_and(|record: &SurgeRecord| self.number < record.replicas)
+        self.record.valid().is_some_and(|record: &SurgeRecord| self.number < record.number)
     }
 }
 
-/// An entry of `metadata.managedFields`.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct WireManagedFields {
-    manager: String,
-    operation: String,
-    fields_v1: Value,
-}
-
 /// The manager that owns a field of the spec by a server-side apply.
-pub fn applied_by(managers: Vec<WireManagedFields>, field: &str) -> Option<String> {
+pub fn applied_by(managers: Vec<ManagedFieldsEntry>, field: &str) -> Option<String> {
     let key = format!("f:{field}");
-    let applies = |entry: &WireManagedFields| {
-        entry.operation == "Apply" && entry.fields_v1["f:spec"].get(&key).is_some()
+    let applies = |entry: &ManagedFieldsEntry| {
+        entry.operation == "Apply" && entry.fields()["f:spec"].get(&key).is_some()
     };
     managers.into_iter().find(applies).map(|entry| entry.manager)
 }

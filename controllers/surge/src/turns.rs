@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::workloads::{DeploymentOf, Workloads, key_of};
+use crate::workloads::{DeploymentOf, Workloads};
 
 /// What turns are served with. Clones share it.
 #[derive(Clone)]
@@ -50,7 +50,7 @@ impl TurnServer {
             return Err("the pod is not in the cache yet");
         };
         let deployment = match self.workloads.deployment_of(&pod) {
-            DeploymentOf::Known(deployment) => key_of(&deployment),
+            DeploymentOf::Known(deployment) => deployment.key(),
             DeploymentOf::None => return Ok(TurnEnd::Declined("no Deployment controls the pod".to_owned())),
             DeploymentOf::NotCached => return Err("the pod's Deployment is not in the cache yet"),
         };

@@ -49,16 +49,16 @@ pub enum DeploymentOf {
     NotCached,
 }
 
-/// What has the number that a surge is added to.
+/// The object that has the number that a surge is added to.
 #[derive(Clone, Debug)]
-pub enum Scaler {
-    /// A Deployment that nothing scales but its owner.
+pub enum ScaleHolder {
+    /// A Deployment.
     Deployment(Arc<Deployment>),
-    /// An autoscaler: the Deployment's replicas are its own.
+    /// The autoscaler of a Deployment, which sets the Deployment's replicas by its own number.
     Autoscaler(Arc<HorizontalPodAutoscaler>),
 }
 
-impl Scaler {
+impl ScaleHolder {
     /// The number of a Deployment with this many replicas.
     pub fn scale(&self, replicas: i32) -> Scale<'_> {
         match self {
@@ -100,7 +100,7 @@ impl Workloads {
         let workloads = Self { deployments, replica_sets, autoscalers, index: Arc::default() };
         let index = workloads.index.clone();
         workloads.deployments.subscribe(move |change: &ObjectChange<Deployment>| {
-            let Some(key) = change.latest().map(|deployment| key_of(deployment)) else { return };
+            let Some(key) = change.latest().map(|deployment| deployment.key()) else { return };
             let has_record = change.new.as_ref().is_some_and(|d| d.record != FoundRecord::Absent);
             let recorded = &mut index.write().recorded;
             if has_record {
@@ -112,19 +112,19 @@ impl Workloads {
         let index = workloads.index.clone();
         workloads.autoscalers.subscribe(move |change: &ObjectChange<HorizontalPodAutoscaler>| {
             let SurgeIndex { autoscalers, recorded_targets, .. } = &mut *index.write();
-            for (old, target) in change.old.iter().filter_map(|old| Some((old, old.target.as_ref()?))) {
-                if let Some(scaling) = autoscalers.get_mut(target) {
+            if let Some(old) = &change.old {
+                if let Some(scaling) = autoscalers.get_mut(&old.target) {
                     scaling.remove(&old.key());
                     if scaling.is_empty() {
-                        autoscalers.remove(target);
+                        autoscalers.remove(&old.target);
                     }
                 }
                 recorded_targets.remove(&old.key());
             }
-            for (new, target) in change.new.iter().filter_map(|new| Some((new, new.target.as_ref()?))) {
-                autoscalers.entry(target.clone()).or_default().insert(new.key());
+            if let Some(new) = &change.new {
+                autoscalers.entry(new.target.clone()).or_default().insert(new.key());
                 if new.record != FoundRecord::Absent {
-                    recorded_targets.insert(new.key(), target.clone());
+                    recorded_targets.insert(new.key(), new.target.clone());
                 }
             }
         });
@@ -171,9 +171,9 @@ impl Workloads {
     }
 
     /// Everything that a surge of this Deployment may be recorded on: the Deployment, and what scales it.
-    pub fn scalers_of(&self, key: &ObjectKey) -> Vec<Scaler> {
-        let autoscalers = self.autoscalers_of(key).into_iter().map(Scaler::Autoscaler);
-        self.deployments.get(key).map(Scaler::Deployment).into_iter().chain(autoscalers).collect()
+    pub fn holders_of(&self, key: &ObjectKey) -> Vec<ScaleHolder> {
+        let autoscalers = self.autoscalers_of(key).into_iter().map(ScaleHolder::Autoscaler);
+        self.deployments.get(key).map(ScaleHolder::Deployment).into_iter().chain(autoscalers).collect()
     }
 
     /// The Deployments with a record, on themselves or on an autoscaler: of a namespace, or all.
@@ -182,9 +182,4 @@ impl Workloads {
         let is_there = |key: &&ObjectKey| namespace.is_none_or(|namespace| *key.namespace == *namespace);
         index.recorded.iter().chain(index.recorded_targets.values()).filter(is_there).cloned().collect()
     }
-}
-
-/// Key of a Deployment.
-pub fn key_of(deployment: &Deployment) -> ObjectKey {
-    ObjectKey::new(&deployment.namespace, &deployment.name)
 }

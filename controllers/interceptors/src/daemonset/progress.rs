@@ -21,9 +21,9 @@ pub(super) fn terminating(pod: &Pod, why: &str, now: Timestamp) -> ProgressRepor
 }
 
 /// Reports that the pod waits for the taint that keeps its DaemonSet away, and why the node does not have it.
-pub(super) fn awaits_taint(pod: &Pod, awaited: &PendingTaint) -> ProgressReport {
+pub(super) fn awaits_taint(pod: &Pod, pending: &PendingTaint) -> ProgressReport {
     let (node, owner) = (&pod.node_name, owner(pod));
-    let (reason, why) = match awaited {
+    let (reason, why) = match pending {
         PendingTaint { refused: Some(words), .. } => {
             (NODE_UPDATE_REFUSED, format!("The taint cannot be set: {}", quoted(words)))
         }

@@ -14,7 +14,9 @@ use drydock_runtime::testing;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, channel};
 
+use super::super::state::TAINT_SHOWS_WITHIN;
 use super::*;
+use crate::daemonset;
 
 fn pod(uid: &str) -> Pod {
     let owner = OwnerRef {
@@ -120,7 +122,7 @@ async fn a_pod_is_deleted_after_the_taint_is_seen_on_its_node() {
         context.caches.requests.apply(request(pod, &[NAME, IMPERATIVE_EVICTION], NAME));
     }
     context.caches.maintenances.apply(maintenance(0));
-    tokio::spawn(run(context.clone()));
+    tokio::spawn(daemonset::run(context.clone()));
     // The pod that the taint does not keep away is deleted without it, after the other pod was looked at.
     let mut first = [next(&mut calls).await, next(&mut calls).await];
     first.sort();
@@ -138,7 +140,7 @@ async fn a_taint_that_is_refused_is_what_blocks_its_pods() {
     context.caches.pods.apply(pod("p"));
     context.caches.requests.apply(request("p", &[NAME, IMPERATIVE_EVICTION], NAME));
     context.caches.maintenances.apply(maintenance(0));
-    tokio::spawn(run(context.clone()));
+    tokio::spawn(daemonset::run(context.clone()));
     assert_eq!(next(&mut calls).await, "PATCH n");
     let blocked = loop {
         let call = next(&mut calls).await;
@@ -155,7 +157,7 @@ async fn a_taint_that_cannot_be_removed_gets_an_event_on_its_node() {
     let denied = || testing::failure(403, "denied by a webhook");
     let (context, mut calls) = host_that(move |method, name| (method == "PATCH" && name == "n").then(denied));
     context.caches.nodes.apply(node(true));
-    tokio::spawn(run(context.clone()));
+    tokio::spawn(daemonset::run(context.clone()));
     assert_eq!([call(&mut calls).await, call(&mut calls).await], ["PATCH n", "PATCH n"], "it is tried again");
     let events = context.recorder.take_all();
     assert!(
@@ -173,7 +175,7 @@ async fn a_deletion_that_a_webhook_refuses_is_reported() {
     context.caches.pods.apply(pod("p"));
     context.caches.requests.apply(request("p", &[NAME, IMPERATIVE_EVICTION], NAME));
     context.caches.maintenances.apply(maintenance(0));
-    tokio::spawn(run(context.clone()));
+    tokio::spawn(daemonset::run(context.clone()));
     assert_eq!(next(&mut calls).await, "DELETE p");
     assert_eq!(call(&mut calls).await, "PATCH status \"AdmissionWebhook\" \"w.example.com\"");
     let events = context.recorder.take_all();
@@ -207,7 +209,7 @@ async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
     let looked_at = async || tokio::time::timeout(Duration::from_secs(60), queue.get()).await.ok().flatten();
     assert_eq!(looked_at().await.as_deref(), Some("n"));
     queue.done(&"n".to_owned());
-    reconciler.state.record_missing("n", reconciler.context.clock.now());
+    reconciler.state.waits.record_missing("n", reconciler.context.clock.now());
     reconciler.reconcile(low).await.unwrap();
     assert_eq!(looked_at().await, None, "it waits for its own retries");
 }
@@ -219,7 +221,7 @@ async fn a_taint_that_comes_late_is_what_blocks_its_pods() {
     let (context, mut calls) = host();
     let (reconciler, low) = reconciler(&context);
     reconciler.state.deletions.lock().deleted(&pod("before"), reconciler.context.clock.now());
-    reconciler.state.record_missing("n", reconciler.context.clock.now() - TAINT_SHOWS_WITHIN);
+    reconciler.state.waits.record_missing("n", reconciler.context.clock.now() - TAINT_SHOWS_WITHIN);
     reconciler.reconcile(low).await.unwrap();
     assert_eq!(call(&mut calls).await, "PATCH status \"Other\" \"n\"");
 }
@@ -232,7 +234,7 @@ async fn others_that_take_the_taint_away_again_and_again_are_reported_and_waited
     context.caches.pods.apply(pod("p"));
     context.caches.requests.apply(request("p", &[NAME, IMPERATIVE_EVICTION], NAME));
     context.caches.maintenances.apply(maintenance(0));
-    tokio::spawn(run(context.clone()));
+    tokio::spawn(daemonset::run(context.clone()));
     assert_eq!(next(&mut calls).await, "PATCH n");
     context.caches.nodes.apply(node(true));
     assert_eq!(next(&mut calls).await, "DELETE p");
@@ -260,7 +262,7 @@ async fn a_taint_that_is_answered_with_a_404_that_names_no_node_is_sent_again() 
     context.caches.nodes.apply(node(false));
     context.caches.pods.apply(pod("p"));
     context.caches.maintenances.apply(maintenance(0));
-    tokio::spawn(run(context.clone()));
+    tokio::spawn(daemonset::run(context.clone()));
     assert_eq!([next(&mut calls).await, next(&mut calls).await], ["PATCH n", "PATCH n"]);
 }
 
@@ -274,7 +276,7 @@ async fn a_pod_below_one_that_is_not_covered_is_deleted_first_and_kept_away_when
     context.caches.pods.apply(pod("low"));
     context.caches.requests.apply(request("low", &[NAME, IMPERATIVE_EVICTION], NAME));
     context.caches.maintenances.apply(maintenance(0));
-    tokio::spawn(run(context.clone()));
+    tokio::spawn(daemonset::run(context.clone()));
     assert_eq!(next(&mut calls).await, "DELETE low");
     assert_eq!(call(&mut calls).await, REPORT, "then the deletion is remembered");
     context.caches.pods.delete(&ObjectKey::new("ns", "low"));
@@ -293,7 +295,7 @@ async fn a_pod_that_a_daemon_set_adopts_late_is_deleted() {
     context.caches.pods.apply(Pod { controller: None, ..pod("p") });
     context.caches.requests.apply(request("p", &[IMPERATIVE_EVICTION], IMPERATIVE_EVICTION));
     context.caches.maintenances.apply(maintenance(0));
-    tokio::spawn(run(context.clone()));
+    tokio::spawn(daemonset::run(context.clone()));
     context.caches.pods.apply(pod("p"));
     assert_eq!(next(&mut calls).await, "DELETE p");
 }

@@ -3,7 +3,7 @@
 
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{ControllerContext, NodeWriteRefusals};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
 use super::deletions::Deletions;
@@ -35,6 +35,19 @@ pub(super) struct PendingTaint {
     pub(super) taken: Option<(usize, Timestamp)>,
 }
 
+/// How long the cache may take to show the taint before a report says that the pod waits for it.
+pub(super) const TAINT_SHOWS_WITHIN: SignedDuration = SignedDuration::from_secs(10);
+
+impl PendingTaint {
+    /// When a report says that the pod waits for the taint: at once if somebody keeps the taint away.
+    pub(super) fn reported_at(&self) -> Timestamp {
+        if self.refused.is_some() || self.taken.is_some() {
+            return self.since;
+        }
+        self.since.checked_add(TAINT_SHOWS_WITHIN).unwrap_or(Timestamp::MAX)
+    }
+}
+
 impl DaemonSetState {
     pub(super) fn new(context: &ControllerContext) -> Self {
         Self {
@@ -47,15 +60,9 @@ impl DaemonSetState {
     }
 
     /// Why a node does not have the taint yet; none if it is not known to need it.
-    pub(super) fn awaited(&self, node: &str) -> Option<PendingTaint> {
+    pub(super) fn pending_taint(&self, node: &str) -> Option<PendingTaint> {
         let (since, taken) = self.waits.of(node)?;
         Some(PendingTaint { since, refused: self.refusals.of(node), taken })
-    }
-
-    /// Records that a node needs the taint since `since` and does not have it.
-    #[cfg(test)]
-    pub(super) fn record_missing(&self, node: &str, since: Timestamp) {
-        self.waits.record_missing(node, since);
     }
 
     /// Forgets why a node waits for its taint, because it has the taint or does not need it.

@@ -1,0 +1,99 @@
+//! The port that serves probes and metrics by HTTPS.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::Args;
+use drydock_runtime::metrics::{Metrics, router};
+use drydock_serving::auth::delegated::DelegatedAuth;
+use drydock_serving::health::Health;
+use drydock_serving::metrics_port::{self, BoundPort, ServedPaths};
+use drydock_serving::tls::CertificateSource;
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+/// Flags of the port, as Kubernetes' own controllers have them (k8s.io/apiserver pkg/server/options/serving.go).
+#[derive(Clone, Debug, Args)]
+pub struct SecurePortFlags {
+    /// IP address to listen on
+    #[arg(long, value_name = "IP", default_value = "0.0.0.0")]
+    pub bind_address: IpAddr,
+    /// Port to serve /healthz, /livez, /readyz and /metrics on, by HTTPS; 0 serves nothing
+    #[arg(long, value_name = "PORT", default_value_t = 8444)]
+    pub secure_port: u16,
+    /// Serving certificate (PEM); without it, one is made in --cert-dir
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    pub tls_cert_file: Option<PathBuf>,
+    /// Private key of --tls-cert-file (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub tls_private_key_file: Option<PathBuf>,
+    /// Folder for the certificate that is made without --tls-cert-file: ca.crt, ca.key, tls.crt, tls.key
+    #[arg(long, value_name = "DIR", default_value = "drydock-manager-certs")]
+    pub cert_dir: PathBuf,
+    /// Audiences for bearer tokens: the host's TokenReview must confirm one of them; the host's own audience if absent
+    #[arg(long, value_name = "AUDIENCES", value_delimiter = ',')]
+    pub api_audiences: Vec<String>,
+}
+
+impl SecurePortFlags {
+    /// Binds the port; nothing if --secure-port is 0.
+    ///
+    /// # Errors
+    /// The address is taken, or the certificate cannot be used; the error names the flag.
+    pub async fn bind(&self) -> anyhow::Result<Option<BoundPort>> {
+        match self.address() {
+            Some(address) => metrics_port::bind(address, &self.certificate()).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Serves a port until the process ends, if it is bound. Callers are reviewed by `reviews`.
+    pub fn serve(&self, port: Option<BoundPort>, health: Health, metrics: &Metrics, reviews: Client) {
+        let Some(port) = port else { return };
+        let auth = DelegatedAuth::new(reviews).for_audiences(self.api_audiences.clone());
+        let paths = ServedPaths { health, auth, metrics: router(metrics.clone()) };
+        tokio::spawn(metrics_port::serve(port, paths, CancellationToken::new()));
+    }
+
+    fn address(&self) -> Option<SocketAddr> {
+        (self.secure_port != 0).then(|| SocketAddr::new(self.bind_address, self.secure_port))
+    }
+
+    fn certificate(&self) -> CertificateSource {
+        let address = Some(self.bind_address).filter(|address| !address.is_unspecified());
+        CertificateSource {
+            files: self.tls_cert_file.clone().zip(self.tls_private_key_file.clone()),
+            cert_dir: self.cert_dir.clone(),
+            names: address.iter().map(IpAddr::to_string).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        port: SecurePortFlags,
+    }
+
+    #[tokio::test]
+    async fn port_zero_serves_nothing() {
+        let flags = Program::try_parse_from(["program", "--secure-port=0"]).unwrap().port;
+        assert!(flags.bind().await.unwrap().is_none());
+    }
+
+    #[test]
+    fn a_certificate_is_made_for_the_address_unless_it_is_every_one() {
+        let names = |address: &str| {
+            let flag = format!("--bind-address={address}");
+            Program::try_parse_from(["program", &flag]).unwrap().port.certificate().names
+        };
+        assert_eq!((names("10.0.0.1"), names("0.0.0.0")), (vec!["10.0.0.1".to_owned()], vec![]));
+    }
+}
