@@ -1,7 +1,7 @@
 //! Others who evict pods and drain the node in the middle of a drain of ours.
 
 use anyhow::{Result, ensure};
-use drydock_testkit::kinds::{eviction_requests, named_node_maintenance};
+use drydock_testkit::kinds::{eviction_requests, named_node_maintenance, node_maintenances};
 use drydock_testkit::wait::until;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DynamicObject, EvictParams};
@@ -37,7 +37,11 @@ async fn a_direct_eviction_and_kubectl_drain_end_the_requests_and_the_maintenanc
         .kubectl
         .ok(&["wait", "nodemaintenance/beside", "--for=condition=Drained", "--timeout=60s"])
         .await?;
-    let outcomes = &namespace.kubectl.object("nodemaintenance", "beside").await?["status"]["outcomes"];
-    ensure!(outcomes["evicted"] == 2, "{outcomes}");
+    // The node is drained when the pods are gone. Their requests end after that.
+    let both_ended = |maintenance: Option<&DynamicObject>| {
+        maintenance.is_some_and(|maintenance| maintenance.data["status"]["outcomes"]["evicted"] == 2)
+    };
+    let maintenances = node_maintenances(&namespace.client);
+    until(maintenances, "beside", LIMIT, "both requests in the outcomes", both_ended).await?;
     namespace.kubectl.ok(&["delete", "nodemaintenance/beside"]).await.map(drop)
 }
