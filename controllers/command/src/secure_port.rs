@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use drydock_runtime::metrics::{Metrics, router};
@@ -47,9 +48,17 @@ impl SecurePortFlags {
         }
     }
 
-    /// Serves a port until the process ends, if it is bound. Callers are reviewed by `reviews`.
-    pub fn serve(&self, port: Option<BoundPort>, health: Health, metrics: &Metrics, reviews: Client) {
+    /// Serves a port until the process ends, if it is bound. It is ready when `is_synced` returns true. Callers are reviewed
+    /// by `reviews`.
+    pub fn serve(
+        &self,
+        port: Option<BoundPort>,
+        is_synced: impl Fn() -> bool + Send + Sync + 'static,
+        metrics: &Metrics,
+        reviews: Client,
+    ) {
         let Some(port) = port else { return };
+        let health = health(is_synced);
         let auth = DelegatedAuth::new(reviews).for_audiences(self.api_audiences.clone());
         let paths = ServedPaths { health, auth, metrics: router(metrics.clone()) };
         tokio::spawn(metrics_port::serve(port, paths, CancellationToken::new()));
@@ -67,6 +76,12 @@ impl SecurePortFlags {
             names: address.iter().map(IpAddr::to_string).collect(),
         }
     }
+}
+
+/// A process that lost its lease ends by itself, so one that answers is alive.
+fn health(is_synced: impl Fn() -> bool + Send + Sync + 'static) -> Health {
+    let ready = move || if is_synced() { Ok(()) } else { Err("caches are not complete yet".to_owned()) };
+    Health::default().live("ping", Arc::new(|| Ok(()))).ready("caches", Arc::new(ready))
 }
 
 #[cfg(test)]

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use drydock_runtime::ControllerContext;
 use drydock_runtime::cache::Select;
 use drydock_runtime::metrics::Metrics;
-use drydock_runtime::{ControllerContext, HostCaches};
 use drydock_runtime::{context, leading};
-use drydock_serving::health::Health;
 use drydock_serving::host;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +36,8 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     leading::stop_on_signal(shutdown.clone())?;
     let context =
         ControllerContext::new(COMPONENT, client, connections.evictions, lease, metrics, shutdown.clone());
-    flags.port.serve(port, health(&context.caches), &context.metrics, connections.reviews);
+    let caches = context.caches.clone();
+    flags.port.serve(port, move || caches.is_synced(Select::ALL), &context.metrics, connections.reviews);
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-controller-manager starts");
     if !leading::wait_for_server(&context.client, &shutdown).await
         || !is_known(route.as_deref(), &shutdown).await
@@ -95,15 +95,6 @@ async fn is_known(route: Option<&DirectRoute>, stop: &CancellationToken) -> bool
         () = stop.cancelled() => false,
         _ = tokio::time::timeout(ROUTE_KNOWN_WITHIN, route.known()) => true,
     }
-}
-
-fn health(caches: &HostCaches) -> Health {
-    let caches = caches.clone();
-    let ready = move || {
-        if caches.is_synced(Select::ALL) { Ok(()) } else { Err("caches are not complete yet".to_owned()) }
-    };
-    // A process that lost its lease ends by itself, so one that answers is alive.
-    Health::default().live("ping", Arc::new(|| Ok(()))).ready("caches", Arc::new(ready))
 }
 
 #[cfg(test)]

@@ -1,13 +1,10 @@
 //! Puts the interceptor together and runs it until a signal stops it or the lease is lost.
 
-use std::sync::Arc;
-
 use drydock_api::eviction_request::interceptors::SURGE;
 use drydock_runtime::cache::Select;
 use drydock_runtime::metrics::Metrics;
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{ControllerContext, leading};
-use drydock_serving::health::Health;
 use drydock_serving::host;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -42,7 +39,9 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let controller = SurgeController { context, workloads: Workloads::new(), turns: TurnTable::default() };
     metrics::register(&controller);
     let context = &controller.context;
-    flags.port.serve(port, health(&controller), &context.metrics, reviews);
+    let (caches, workloads) = (context.caches.clone(), controller.workloads.clone());
+    let is_synced = move || caches.is_synced(READS) && workloads.is_synced();
+    flags.port.serve(port, is_synced, &context.metrics, reviews);
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-surge-interceptor starts");
     if !leading::wait_for_server(&context.client, &context.shutdown).await {
         return Ok(());
@@ -51,15 +50,6 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     context.caches.start(&watches, READS, &context.tasks, &context.shutdown);
     controller.workloads.start(&watches, context);
     flags.lease.lead(context, &leases, || start(&controller)).await
-}
-
-fn health(controller: &SurgeController) -> Health {
-    let controller = controller.clone();
-    let ready = move || match controller.context.caches.is_synced(READS) && controller.workloads.is_synced() {
-        true => Ok(()),
-        false => Err("caches are not complete yet".to_owned()),
-    };
-    Health::default().live("ping", Arc::new(|| Ok(()))).ready("caches", Arc::new(ready))
 }
 
 fn start(controller: &SurgeController) -> Vec<&'static str> {
