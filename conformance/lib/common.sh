@@ -3,23 +3,16 @@
 # Where CDPATH is set, cd says where it went.
 ROOT=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 TARGET=${CARGO_TARGET_DIR:-$ROOT/target}
+source "$ROOT/conformance/lib/steps.sh"
 # What incremental builds keep takes gigabytes; these scripts build once.
 export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 
-say() { printf '==> %s\n' "$*" >&2; }
-die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+# say WORDS: a line of progress, on the descriptor SAY where a lane has one.
+say() { printf '==> %s\n' "$*" >&"${SAY:-2}"; }
+die() { printf 'error: %s\n' "$*" >&"${SAY:-2}"; exit 1; }
 
 # help_of FILE: the comment that the file begins with.
 help_of() { sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p;}' "$1"; }
-
-# step WHAT COMMAND...: runs the command, saying what it is for and how long it took.
-step() {
-    local what=$1 began=$SECONDS
-    shift
-    say "$what"
-    "$@" || die "$what: failed after $((SECONDS - began)) s"
-    say "$what: done in $((SECONDS - began)) s"
-}
 
 # need COMMAND PACKAGE [WHERE]: the command is there, or Debian's package is installed, or we say what to do.
 need() {

@@ -4,7 +4,9 @@ FUZZ=$ROOT/conformance/fuzz
 
 fuzz_build() {
     need g++ g++
-    RUSTC_WORKSPACE_WRAPPER=$FUZZ/rustc cargo build --locked -p drydock-fuzz --bin fuzz
+    # Of all packages, and with a test, so that the dependencies are those of the other tests.
+    RUSTC_WORKSPACE_WRAPPER=$FUZZ/rustc \
+        cargo build --locked --workspace --exclude drydock-faults --bin fuzz --test seeds
 }
 
 fuzz_targets() { (cd "$FUZZ/seeds" && printf '%s\n' *); }

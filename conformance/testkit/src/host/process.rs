@@ -2,7 +2,8 @@
 //!
 //! Each has a process group of its own, so that Ctrl-C reaches this process alone, which stops them in order. A **reaper**
 //! ends what is left after a panic, after `kill -9`, and of a host in a static, which is never dropped: a shell that reads
-//! from a pipe which closes when this process is gone. It then kills the pids in a file, and removes the folder.
+//! from a pipe which closes when this process is gone. It then kills the pids in a file, and removes the folder. As nobody
+//! waits for these, it adds their lines of /proc/PID/stat to the file that `DRYDOCK_CPU_LOG` names, if it is set.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -28,7 +29,11 @@ pub struct Process {
 
 const TAIL_LINES: usize = 30;
 
-const REAPER: &str = r#"trap '' INT TERM HUP; read -r _; for p in $(cat "$1/pids" 2>/dev/null); do kill -9 "$p"; done
+const REAPER: &str = r#"trap '' INT TERM HUP; read -r _
+for p in $(cat "$1/pids" 2>/dev/null); do
+    if [ -n "$DRYDOCK_CPU_LOG" ]; then cat "/proc/$p/stat" >>"$DRYDOCK_CPU_LOG" 2>/dev/null; fi
+    kill -9 "$p"
+done
 if [ -z "$DRYDOCK_KEEP" ]; then rm -rf "$1"; fi"#;
 
 impl Processes {

@@ -76,6 +76,7 @@ async fn to_embedded(config: &EtcdConfig, path: &Path) -> Result<migrate::Moved,
 /// Regression: running servers still wrote to the store that was being moved, and all that they acknowledged was
 /// lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn what_a_running_server_acknowledges_is_moved_and_the_rest_is_refused() {
     let (etcd, (_directory, path)) = (TestEtcd::start(), place());
     let (config, there) = (etcd.config("/left"), etcd.backend("/left").await);
@@ -107,6 +108,7 @@ async fn what_a_running_server_acknowledges_is_moved_and_the_rest_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn a_server_writes_again_when_a_move_has_failed() {
     let (etcd, (_directory, path)) = (TestEtcd::start(), place());
     let (config, there) = (etcd.config("/left"), etcd.backend("/left").await);
@@ -121,6 +123,7 @@ async fn a_server_writes_again_when_a_move_has_failed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn a_move_out_of_etcd_that_was_broken_off_goes_on_by_the_same_command() {
     let (etcd, (_directory, path)) = (TestEtcd::start(), place());
     let (config, there) = (etcd.config("/left"), etcd.backend("/left").await);
@@ -138,6 +141,7 @@ async fn a_move_out_of_etcd_that_was_broken_off_goes_on_by_the_same_command() {
 
 /// The move was killed after the file had its name, and before etcd had the final mark.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn a_move_out_of_etcd_that_lacks_nothing_but_its_last_mark_gets_it() {
     let (etcd, (directory, path)) = (TestEtcd::start(), place());
     let config = etcd.config("/left");
@@ -161,6 +165,7 @@ async fn a_move_out_of_etcd_that_lacks_nothing_but_its_last_mark_gets_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn a_move_into_etcd_that_was_broken_off_goes_on_by_the_same_command() {
     let (etcd, (_directory, path)) = (TestEtcd::start(), place());
     let (store, config) = (open(&path), etcd.config("/moved"));
@@ -197,6 +202,7 @@ async fn a_move_into_etcd_that_was_broken_off_goes_on_by_the_same_command() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn a_store_that_could_not_be_moved_into_etcd_is_not_marked() {
     let (etcd, (_directory, path)) = (TestEtcd::start(), place());
     let store = open(&path);

@@ -42,6 +42,7 @@ async fn to_etcd_fails(path: &Path, etcd: &TestEtcd, prefix: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn objects_whose_prefix_nobody_claimed_are_not_removed() {
     let (etcd, (_directory, path)) = (TestEtcd::start(), filled(3).await);
     let there = etcd.backend("/old").await;
@@ -56,6 +57,7 @@ async fn objects_whose_prefix_nobody_claimed_are_not_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn nothing_but_marks_is_written_to_the_etcd_that_objects_come_from() {
     let (etcd, directory) = (TestEtcd::start(), tempfile::tempdir().unwrap());
     let there = etcd.backend("/old").await;
@@ -73,6 +75,7 @@ async fn nothing_but_marks_is_written_to_the_etcd_that_objects_come_from() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn a_move_of_nothing_is_refused_and_leaves_nothing() {
     let (etcd, (directory, path)) = (TestEtcd::start(), filled(0).await);
     etcd.backend("/right").await;
@@ -90,6 +93,7 @@ async fn a_move_of_nothing_is_refused_and_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn a_move_whose_last_answer_is_lost_is_done() {
     let etcd = TestEtcd::start();
     etcd.backend("/other").await;
@@ -106,6 +110,7 @@ async fn a_move_whose_last_answer_is_lost_is_done() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn no_revision_of_a_moved_store_means_that_a_key_is_absent() {
     let etcd = TestEtcd::start();
     let config = etcd.config("/moved");
@@ -131,6 +136,7 @@ async fn no_revision_of_a_moved_store_means_that_a_key_is_absent() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn an_object_that_is_too_large_for_etcd_is_named() {
     let (etcd, (_directory, path)) = (TestEtcd::start(), filled(2).await);
     let store: Store = Arc::new(SqliteBackend::open(&path, SqliteOptions::default()).unwrap());

@@ -27,6 +27,7 @@ async fn refusal_of(config: &EtcdConfig) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn no_server_starts_on_a_file_whose_objects_were_moved_until_it_is_reclaimed() {
     let (etcd, (directory, path)) = (TestEtcd::start(), place());
     let store = open(&path);
@@ -67,6 +68,7 @@ async fn no_server_starts_on_a_file_whose_objects_were_moved_until_it_is_reclaim
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn no_server_starts_on_a_prefix_whose_objects_were_moved_until_it_is_reclaimed() {
     let (etcd, (_directory, path)) = (TestEtcd::start(), place());
     let config = etcd.config("/left");
@@ -107,6 +109,7 @@ async fn no_server_starts_on_a_prefix_whose_objects_were_moved_until_it_is_recla
 
 /// Another process has the source file open and keeps everybody from writing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn a_store_that_cannot_be_marked_is_not_moved() {
     let (etcd, (_directory, path)) = (TestEtcd::start(), place());
     fill(&open(&path)).await;

@@ -1,4 +1,5 @@
-//! Moves between the embedded store and etcd. They need etcd: `DRYDOCK_ETCD` names its binary.
+//! Moves between the embedded store and etcd. They need etcd: `DRYDOCK_ETCD` names its binary, and
+//! `conformance/test storage` sets it.
 
 mod ends;
 mod guards;

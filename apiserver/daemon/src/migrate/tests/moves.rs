@@ -37,6 +37,7 @@ async fn values(store: &Store) -> Vec<(String, bytes::Bytes)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn embedded_objects_go_on_in_etcd_above_every_old_revision() {
     let (etcd, directory) = (TestEtcd::start(), tempfile::tempdir().unwrap());
     let path = directory.path().join("store.db");
@@ -85,6 +86,7 @@ async fn embedded_objects_go_on_in_etcd_above_every_old_revision() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn objects_in_etcd_keep_their_revisions_in_the_embedded_store() {
     let (etcd, directory) = (TestEtcd::start(), tempfile::tempdir().unwrap());
     let there = etcd.backend("/moved").await;
@@ -111,6 +113,7 @@ async fn objects_in_etcd_keep_their_revisions_in_the_embedded_store() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn there_and_back_revisions_only_grow() {
     let (etcd, directory) = (TestEtcd::start(), tempfile::tempdir().unwrap());
     let mut path = directory.path().join("0.db");
@@ -131,6 +134,7 @@ async fn there_and_back_revisions_only_grow() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn a_place_that_is_in_use_is_not_moved_to_or_from() {
     let (etcd, directory) = (TestEtcd::start(), tempfile::tempdir().unwrap());
     let path = directory.path().join("store.db");
@@ -153,6 +157,7 @@ async fn a_place_that_is_in_use_is_not_moved_to_or_from() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs etcd: conformance/test storage"]
 async fn a_move_that_was_broken_off_lets_no_server_start_and_is_made_again() {
     let (etcd, directory) = (TestEtcd::start(), tempfile::tempdir().unwrap());
     let config = etcd.config("/moved");

@@ -1,6 +1,5 @@
 //! Rules for the status fields that tell programs about the pod and about what blocks. The name of each test is the
 //! rule.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
 //! Rules for `spec.lastPodType`. The name of each test is the rule.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use drydock_api::node_maintenance::{NodeMaintenanceKind, NodeMaintenanceStrategy};
 use drydock_machinery::Object;

@@ -1,9 +1,6 @@
 //! Rules of drain targets beyond the snapshots of KEP-4212.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 use drydock_plan::DrainingMaintenance;
 

@@ -1,7 +1,6 @@
 //! Tests that the files which are generated from the Rust definitions are current: the .proto file, both OpenAPI
 //! documents, the reference of the fields and the list of protobuf tags. `UPDATE=1 cargo test -p drydock-api --test
 //! generated` writes them anew.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::PathBuf;
 use std::time::Duration;

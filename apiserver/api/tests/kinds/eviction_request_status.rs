@@ -1,5 +1,4 @@
 //! Rules for status updates of an EvictionRequest (KEP-4563). The name of each test is the rule.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::time::Duration;
 

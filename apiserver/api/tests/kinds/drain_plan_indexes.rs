@@ -1,5 +1,4 @@
 //! Tests the indexes in errors about a drain plan: they are those of the list as it was sent.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use drydock_api::node_maintenance::{NodeMaintenanceKind, NodeMaintenanceStrategy};
 use drydock_machinery::Object;

@@ -1,9 +1,6 @@
 //! Maintenances that do not drain every pod type: pods of later types do not exist for them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 use drydock_plan::DrainingMaintenance;
 

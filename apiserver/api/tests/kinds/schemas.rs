@@ -1,6 +1,5 @@
 //! Tests the schemas of both kinds: every field has a description, protobuf numbers are unique, and the structs have
 //! exactly the same fields.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::HashSet;
 
@@ -103,7 +102,7 @@ fn an_apply_sends_what_is_set_and_nothing_else() {
 }
 
 /// The guide, in which operators look up the reasons.
-const GUIDE: &str = include_str!("../../../controllers/README.md");
+const GUIDE: &str = include_str!("../../../../controllers/README.md");
 
 #[test]
 fn the_reasons_of_blockers_stand_in_kubectl_explain_and_the_guide() {

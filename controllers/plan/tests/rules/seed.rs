@@ -1,9 +1,6 @@
 //! The snapshots of KEP-4212: 'Pod Selection and DrainTargets Example' and 'PodTypes and Label Selectors Progression'.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use drydock_api::node_maintenance::DrainPlanEntry;
 use drydock_plan::DrainingMaintenance;
 

@@ -1,5 +1,4 @@
 //! Attacks on the two kinds with large bodies: lists, names and selectors that were not limited.
-#![allow(clippy::unwrap_used)]
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,4 @@
 //! Helpers with which the plan's tests are written.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
 //! Rules for NodeMaintenance (KEP-4212). The name of each test is the rule.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use drydock_api::node_maintenance::{FINALIZER, NodeMaintenanceKind, NodeMaintenanceStrategy};
 use drydock_machinery::Object;

@@ -1,0 +1,86 @@
+# Sourced by lib/common.sh: the steps of a command, lanes of steps side by side, and the table of their seconds.
+
+# step WHAT COMMAND...: runs the command, says what it is for and how long it took. The command's own steps fail by `die`
+# or by its status: `set -e` is off in it.
+step() {
+    local what=$1 began=$SECONDS status=0
+    shift
+    say "$what"
+    if [ -n "${STEPS:-}" ]; then
+        timed "$what" "$@" || status=$?
+    else
+        "$@" || status=$?
+    fi
+    [ "$status" = 0 ] || die "$what: failed after $((SECONDS - began)) s"
+    say "$what: done in $((SECONDS - began)) s"
+}
+
+# keep_times: from here on each step is a row of the table.
+keep_times() { STEPS=$(mktemp -d); }
+
+# timed WHAT COMMAND...: runs the command and adds its row.
+timed() {
+    local what=$1 began=$SECONDS status=0 notes
+    shift
+    notes=$(mktemp -d "$STEPS/step.XXXXXX")
+    # Not in a subshell: `times` counts the children of the shell that it runs in.
+    times >"$notes/before"
+    DRYDOCK_CPU_LOG=$notes/ended "$@" || status=$?
+    times >"$notes/after"
+    printf '%s\t%s\t%s\n' "$what" $((SECONDS - began)) "$notes" >>"$STEPS/steps"
+    return "$status"
+}
+
+# cpu_seconds FOLDER: the CPU seconds between the two outputs of `times`, whose last line has those of the children, and
+# the seconds of processes that nobody waited for: whoever kills them adds their lines of /proc/PID/stat to `ended`.
+cpu_seconds() {
+    touch "$1/ended"
+    { tail -n 1 "$1/before"; tail -n 1 "$1/after"; cat "$1/ended"; } \
+        | awk -v ticks="$(getconf CLK_TCK)" '
+            function seconds(time,  parts) { split(time, parts, /[ms]/); return parts[1] * 60 + parts[2] }
+            NR <= 2 { sum += (NR == 1 ? -1 : 1) * (seconds($1) + seconds($2)); next }
+            # The name of the program may have spaces. Fields 14 to 17 are its own time and that of its children.
+            { sub(/.*\) /, ""); sum += ($12 + $13 + $14 + $15) / ticks }
+            END { printf "%.0f", sum }'
+}
+
+# side_by_side COMMAND...: runs commands of steps at the same time, each a lane; the words of one are split at spaces. What
+# `say` prints is shown at once, the other output of a lane when the lane has ended. Fails after all have ended, if one failed.
+side_by_side() {
+    local command pid failed=0 lanes=()
+    for command in "$@"; do
+        lane "$command" &
+        lanes+=($!)
+    done
+    for pid in "${lanes[@]}"; do
+        wait "$pid" || failed=1
+    done
+    return "$failed"
+}
+
+lane() {
+    local log
+    log=$(mktemp)
+    # shellcheck disable=SC2064
+    trap "cat '$log' >&2; rm -f '$log'" EXIT
+    in_lane "$1" 3>&2 >"$log" 2>&1
+}
+
+in_lane() {
+    # shellcheck disable=SC2034
+    SAY=3
+    # shellcheck disable=SC2086
+    $1
+}
+
+# table_of_steps [FILE]: prints what each step took, and the sum; with a file, keeps the table there too.
+table_of_steps() {
+    local what wall notes
+    [ -s "$STEPS/steps" ] || return 0
+    while IFS=$'\t' read -r what wall notes; do
+        printf '%s\t%s\t%s\n' "$what" "$wall" "$(cpu_seconds "$notes")"
+    done <"$STEPS/steps" | awk -F '\t' -v whole="$SECONDS" -v cores="$(getconf _NPROCESSORS_ONLN)" '
+        BEGIN { printf "%-64s %7s %7s\n", "step", "wall s", "CPU s" }
+        { printf "%-64s %7d %7d\n", $1, $2, $3; cpu += $3 }
+        END { printf "%-64s %7d %7d\n", "in all, on " cores " processors", whole, cpu }' | tee ${1:+"$1"} >&2
+}
