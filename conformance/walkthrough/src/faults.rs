@@ -13,6 +13,8 @@ use kube::api::Api;
 use kube::runtime::{WatchStreamExt, watcher};
 use tokio_util::sync::CancellationToken;
 
+use super::screen::{Screen, Span, Tone};
+
 /// What is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Chaos {
@@ -47,14 +49,15 @@ const HOST_AWAY: [Duration; 3] = [Duration::ZERO, Duration::from_secs(2), Durati
 /// The faults of one run, which end with what they accompany.
 pub struct ServerFaults<'a> {
     drydock: &'a Drydock,
+    screen: &'a Screen,
     chaos: Chaos,
     done: BTreeMap<Fault, usize>,
 }
 
 impl<'a> ServerFaults<'a> {
     /// No fault has occurred yet.
-    pub fn new(drydock: &'a Drydock, chaos: Chaos) -> ServerFaults<'a> {
-        ServerFaults { drydock, chaos, done: BTreeMap::new() }
+    pub fn new(drydock: &'a Drydock, screen: &'a Screen, chaos: Chaos) -> ServerFaults<'a> {
+        ServerFaults { drydock, screen, chaos, done: BTreeMap::new() }
     }
 
     /// Runs `work` and lets things go wrong until it is done.
@@ -65,8 +68,8 @@ impl<'a> ServerFaults<'a> {
             over.cancel();
             result
         };
-        let drydock = self.drydock;
-        let (result, (), ()) = tokio::try_join!(work, self.go_on(&over), supervise(drydock, &over))?;
+        let (drydock, screen) = (self.drydock, self.screen);
+        let (result, (), ()) = tokio::try_join!(work, self.go_on(&over), supervise(drydock, screen, &over))?;
         Ok((result, vec![self.repeated()]))
     }
 
@@ -76,7 +79,7 @@ impl<'a> ServerFaults<'a> {
             if over.is_cancelled() {
                 break;
             }
-            eprintln!("    !! {fault:?}");
+            warn(self.screen, &format!("{fault:?}"));
             self.happen(*fault).await.with_context(|| format!("{fault:?}"))?;
             *self.done.entry(*fault).or_default() += 1;
         }
@@ -194,15 +197,19 @@ impl<'a> ServerFaults<'a> {
 }
 
 /// A controller manager that loses its lease ends, and has to be started again, as a cluster would.
-async fn supervise(drydock: &Drydock, over: &CancellationToken) -> Result<()> {
+async fn supervise(drydock: &Drydock, screen: &Screen, over: &CancellationToken) -> Result<()> {
     let mut checks = tokio::time::interval(Duration::from_millis(500));
     while !over.is_cancelled() {
         checks.tick().await;
         for name in drydock.managers().iter().filter(|name| drydock.host.processes.has_ended(name)) {
-            eprintln!("    !! {name} has ended and is started again");
+            warn(screen, &format!("{name} has ended and is started again"));
             drydock.host.processes.kill(name)?;
             drydock.start_manager_as(name)?;
         }
     }
     Ok(())
+}
+
+fn warn(screen: &Screen, what: &str) {
+    screen.line(&[Span::new(Tone::Warning, format!("    !! {what}"))]);
 }

@@ -1,0 +1,162 @@
+//! Where the playground reports to: a terminal, on which what is under way is redrawn in place, or a pipe, which gets plain
+//! lines.
+
+use std::time::{Duration, Instant};
+
+use console::{Style, Term};
+use indicatif::{
+    MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle,
+};
+
+/// How often spinners and seconds are redrawn.
+const REDRAW: Duration = Duration::from_millis(100);
+/// What spinners show in turn; the last is for those that have ended.
+const SPINNER: [&str; 11] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏", " "];
+
+/// How a text looks where colours are supported and wanted; without them the text alone has to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// As the terminal has it.
+    Plain,
+    /// A heading.
+    Strong,
+    /// What matters less.
+    Faint,
+    /// What is as it should be.
+    Good,
+    /// What is under way.
+    Busy,
+    /// What blocks.
+    Warning,
+    /// What failed.
+    Bad,
+}
+
+/// A piece of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The text, without control characters.
+    pub text: String,
+    /// How it looks.
+    pub tone: Tone,
+}
+
+impl Span {
+    /// Returns a piece of a line.
+    pub fn new(tone: Tone, text: impl Into<String>) -> Span {
+        Span { text: text.into(), tone }
+    }
+}
+
+/// stderr. Clones write to the same place.
+#[derive(Clone)]
+pub struct Screen {
+    bars: MultiProgress,
+}
+
+impl Screen {
+    /// Finds out what stderr is.
+    pub fn stderr() -> Screen {
+        let target =
+            if console::is_dumb() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        Screen { bars: MultiProgress::with_draw_target(target) }
+    }
+
+    /// Whether lines can be redrawn.
+    pub fn is_terminal(&self) -> bool {
+        !self.bars.is_hidden()
+    }
+
+    /// How many characters a line has. A pipe has no end.
+    pub fn width(&self) -> usize {
+        if self.is_terminal() { Term::stderr().size().1.into() } else { usize::MAX }
+    }
+
+    /// Writes a heading.
+    pub fn say(&self, what: &str) {
+        self.line(&[Span::new(Tone::Strong, format!("==> {what}"))]);
+    }
+
+    /// Writes a remark on what a heading says.
+    pub fn note(&self, what: &str) {
+        self.line(&[Span::new(Tone::Faint, format!("    {what}"))]);
+    }
+
+    /// What stands before the line of what has succeeded.
+    pub fn mark(&self) -> Span {
+        Span::new(Tone::Good, if self.is_terminal() { "    ✓ " } else { "    ok " })
+    }
+
+    /// Writes a line, above what is redrawn.
+    pub fn line(&self, spans: &[Span]) {
+        self.bars.suspend(|| eprintln!("{}", paint(spans)));
+    }
+
+    /// Begins a step of the work. A terminal shows it at once, with its seconds.
+    pub fn begin(&self, what: impl Into<String>) -> Step {
+        let what = what.into();
+        let bar = self.live("    {spinner:.cyan} {msg} {seconds:>7}");
+        bar.set_message(format!("{what:STEP_WIDTH$}"));
+        Step { screen: self.clone(), bar, what, began: Instant::now() }
+    }
+
+    /// Adds lines that are redrawn until their bar is cleared or dropped. A pipe shows nothing of them.
+    pub fn live(&self, template: &str) -> ProgressBar {
+        let bar = ProgressBar::new_spinner().with_finish(ProgressFinish::AndClear);
+        let bar = self.bars.add(bar);
+        // The templates are constants. A wrong one shows indicatif's own spinner.
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.tick_strings(&SPINNER).with_key("seconds", elapsed));
+        }
+        if self.is_terminal() {
+            bar.enable_steady_tick(REDRAW);
+        }
+        bar
+    }
+}
+
+/// A step that is under way. A step that is dropped before it is done vanishes: its error tells why.
+pub struct Step {
+    screen: Screen,
+    bar: ProgressBar,
+    what: String,
+    began: Instant,
+}
+
+const STEP_WIDTH: usize = 40;
+
+impl Step {
+    /// Ends it, and leaves a line that says how long it took.
+    pub fn done(self) {
+        self.bar.finish_and_clear();
+        let took = format!("{:.1} s", self.began.elapsed().as_secs_f64());
+        self.screen.line(&[
+            self.screen.mark(),
+            Span::new(Tone::Plain, format!("{:STEP_WIDTH$} ", self.what)),
+            Span::new(Tone::Faint, format!("{took:>7}")),
+        ]);
+    }
+}
+
+/// The line as stderr gets it: colours only where it takes them, and NO_COLOR is not set.
+pub fn paint(spans: &[Span]) -> String {
+    spans.iter().map(|span| style(span.tone).apply_to(&span.text).to_string()).collect()
+}
+
+fn style(tone: Tone) -> Style {
+    let style = Style::new().for_stderr();
+    match tone {
+        Tone::Plain => style,
+        Tone::Strong => style.bold(),
+        Tone::Faint => style.dim(),
+        Tone::Good => style.green(),
+        Tone::Busy => style.cyan(),
+        Tone::Warning => style.yellow(),
+        Tone::Bad => style.red().bold(),
+    }
+}
+
+fn elapsed(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    // A write fails only if the string behind it does, which never happens.
+    let _ = write!(out, "{} s", state.elapsed().as_secs());
+}
