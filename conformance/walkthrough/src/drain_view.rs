@@ -212,7 +212,7 @@ fn blocked_by(blocker: &Blocker) -> String {
 
 /// The name of the budget, from the message of the host, or from that of the controllers; `None` if there are several.
 fn budget_of(message: &str) -> Option<&str> {
-    let of_host = message.strip_prefix("The disruption budget ").and_then(|rest| rest.split_once(" needs "));
+    let of_host = message.strip_prefix("The disruption budget ").and_then(|rest| rest.split_once(' '));
     let ours = || message.strip_prefix("PodDisruptionBudget \"").and_then(|rest| rest.split_once('"'));
     of_host.or_else(ours).map(|(name, _)| name)
 }

@@ -1,3 +1,5 @@
+//! Statuses, and the rows and lines that they become.
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -94,7 +96,9 @@ fn a_pipe_gets_the_blocker_in_full() {
 #[test]
 fn blockers_are_named_by_their_budget_or_else_by_their_reason() {
     let several = "The pod is covered by more than one PodDisruptionBudget (\"a\" and \"b\" at least)";
+    let unobserved = "The disruption budget web is still being processed by the server.";
     for (pod, reason, message, shown) in [
+        ("p", POD_DISRUPTION_BUDGET, unobserved, "budget web: p"),
         ("p", POD_DISRUPTION_BUDGET, "PodDisruptionBudget \"zero\" allows 0 disruptions", "budget zero: p"),
         ("p", POD_DISRUPTION_BUDGET, several, "PodDisruptionBudget: p"),
         ("p", "Interceptor", "PodDisruptionBudget \"zero\"", "Interceptor: p"),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use drydock_api::text::times;
 use drydock_testkit::drydock::Drydock;
 use drydock_testkit::finding::Finding;
 use futures::StreamExt;
@@ -37,6 +38,19 @@ enum Fault {
     ManagersKilled,
     /// The host's API server is killed and comes back, a little later each time.
     HostKilled,
+}
+
+impl Fault {
+    /// What happens, after which "3 times" can follow.
+    fn words(self) -> &'static str {
+        match self {
+            Fault::ApiserverKilled => "drydock-apiserver killed",
+            Fault::LeaderKilled => "leading drydock-controller-manager killed",
+            Fault::ApiserverStopped => "drydock-apiserver stopped in order",
+            Fault::ManagersKilled => "both drydock-controller-managers killed",
+            Fault::HostKilled => "kube-apiserver killed",
+        }
+    }
 }
 
 /// A lease that is not renewed is taken within this: its duration and some tries.
@@ -79,8 +93,8 @@ impl<'a> ServerFaults<'a> {
             if over.is_cancelled() {
                 break;
             }
-            warn(self.screen, &format!("{fault:?}"));
-            self.happen(*fault).await.with_context(|| format!("{fault:?}"))?;
+            warn(self.screen, fault.words());
+            self.happen(*fault).await.context(fault.words())?;
             *self.done.entry(*fault).or_default() += 1;
         }
         Ok(())
@@ -190,8 +204,11 @@ impl<'a> ServerFaults<'a> {
     fn repeated(&self) -> Finding {
         let often =
             self.fault_cycle().iter().all(|fault| self.done.get(fault).is_some_and(|times| *times > 1));
-        let counts: Vec<_> =
-            self.done.iter().map(|(fault, times)| format!("{fault:?} {times} times")).collect();
+        let counts: Vec<_> = self
+            .done
+            .iter()
+            .map(|(fault, count)| format!("{} {}", fault.words(), times(*count as u64)))
+            .collect();
         Finding::new(often, format!("in the middle of the drain: {}", counts.join(", ")))
     }
 }

@@ -45,7 +45,7 @@ use kube::Client;
 use crate::faults::{Chaos, ServerFaults};
 use crate::interceptor::PlaygroundInterceptor;
 use crate::maintenance::{Maintenance, SeenStatus};
-use crate::screen::Screen;
+use crate::screen::{Screen, ShownStep};
 use crate::stream::StreamClients;
 use crate::writes::Writers;
 
@@ -173,7 +173,7 @@ async fn start(screen: &Screen, arguments: &Arguments) -> Result<Drydock> {
         let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);
         match phase {
             StartPhase::Started => drop(steps.insert(program.to_owned(), screen.begin(program))),
-            StartPhase::Serves => steps.remove(program).into_iter().for_each(screen::Step::done),
+            StartPhase::Serves => steps.remove(program).into_iter().for_each(ShownStep::done),
         }
     })
     .await?;

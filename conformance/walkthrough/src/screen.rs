@@ -93,11 +93,11 @@ impl Screen {
     }
 
     /// Begins a step of the work. A terminal shows it at once, with its seconds.
-    pub fn begin(&self, what: impl Into<String>) -> Step {
+    pub fn begin(&self, what: impl Into<String>) -> ShownStep {
         let what = what.into();
         let bar = self.live("    {spinner:.cyan} {msg} {seconds:>7}");
         bar.set_message(format!("{what:STEP_WIDTH$}"));
-        Step { screen: self.clone(), bar, what, began: Instant::now() }
+        ShownStep { screen: self.clone(), bar, what, began: Instant::now() }
     }
 
     /// Adds lines that are redrawn until their bar is cleared or dropped. A pipe shows nothing of them.
@@ -116,7 +116,7 @@ impl Screen {
 }
 
 /// A step that is under way. A step that is dropped before it is done vanishes: its error tells why.
-pub struct Step {
+pub struct ShownStep {
     screen: Screen,
     bar: ProgressBar,
     what: String,
@@ -125,7 +125,7 @@ pub struct Step {
 
 const STEP_WIDTH: usize = 40;
 
-impl Step {
+impl ShownStep {
     /// Ends it, and leaves a line that says how long it took.
     pub fn done(self) {
         self.bar.finish_and_clear();
