@@ -1,5 +1,5 @@
-//! Shows the maintenance: on a terminal a table that is redrawn in place, and stays when the drain is over; on a pipe a
-//! line for each change.
+//! Shows the maintenance. A terminal gets a table that is redrawn in place, and that stays when the drain is over. A pipe
+//! gets a line for each change.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ pub struct Display {
     began: Instant,
 }
 
-/// What the seconds and the spinner take of the first line.
+/// The width of the spinner and the seconds in the first line.
 const AROUND_TITLE: usize = 14;
 
 impl Display {

@@ -1,5 +1,5 @@
-//! What the status of a maintenance says, as lines of text: a table of nodes for a terminal, and a line for each change for
-//! a pipe. No I/O.
+//! Turns the status of a maintenance into text, without I/O: a table of nodes for a terminal, and a line for each change
+//! for a pipe.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ const TITLES: [&str; 7] = ["NODE", "PODS", "LEFT", "LEAVING", "BLOCKED", "TIER",
 const GAP: usize = 2;
 /// From this width on the bars are long.
 const WIDE: usize = 100;
-/// Of the last column at least this much is shown, however narrow the terminal is.
+/// The least width of the last column, on any terminal.
 const LEAST_STATE: usize = 8;
 
-/// All that the statuses of one maintenance have said so far.
+/// A maintenance, as far as its statuses have told.
 #[derive(Debug, Default)]
 pub struct DrainView {
     name: String,
-    /// By node, also those that the status no longer has.
+    /// By name. Nodes stay when the status no longer has them.
     nodes: BTreeMap<String, NodeProgress>,
     /// The index of the tier that is drained, and how many there are.
     position: Option<(usize, usize)>,
@@ -35,7 +35,7 @@ pub struct DrainView {
 struct NodeProgress {
     /// The most pods that the node had.
     most: u64,
-    /// What the last status says; `None` if the node is no longer in it.
+    /// Its part of the last status; `None` if the status does not have the node.
     status: Option<NodeMaintenanceNodeStatus>,
     /// The last line about it.
     line: String,
@@ -68,7 +68,7 @@ impl DrainView {
         self.nodes.iter_mut().filter_map(|(name, node)| node.changed(name)).collect()
     }
 
-    /// What is drained, and how far it is.
+    /// The first line: the maintenance, its tier, and how many pods are left.
     pub fn title(&self) -> String {
         let now: u64 = self.statuses().map(left).sum();
         let most: u64 = self.nodes.values().map(|node| node.most).sum();
@@ -134,7 +134,7 @@ impl NodeProgress {
         ]
     }
 
-    /// Which part of the pods is gone, leaving, and left.
+    /// The parts of the pods that are gone, that are leaving, and that have not begun to leave.
     fn bar(&self, width: usize) -> Vec<Span> {
         let scale = |pods: u64| match usize::try_from(pods * width as u64 / self.most.max(1)) {
             Ok(scaled) if self.most > 0 => scaled.min(width),
@@ -160,7 +160,7 @@ impl NodeProgress {
         if self.most == 0 { "not begun" } else { "no longer under maintenance" }
     }
 
-    /// The line about the node, if it is another than the last one.
+    /// Returns the line about the node if it differs from the last one.
     fn changed(&mut self, name: &str) -> Option<String> {
         let line = match &self.status {
             None if self.line.is_empty() => return None,
@@ -185,7 +185,7 @@ fn line(name: &str, status: &NodeMaintenanceNodeStatus) -> String {
     format!("{name}: {}{separator}{state}", parts.join(", "))
 }
 
-/// What blocks, or else what goes on.
+/// The first blocker, or else the drain message.
 fn state(status: &NodeMaintenanceNodeStatus) -> Span {
     let message = status.drain_message.trim_end_matches('.');
     if let Some(blocker) = status.blockers.first() {
@@ -210,7 +210,7 @@ fn blocked_by(blocker: &Blocker) -> String {
     }
 }
 
-/// The name of the budget, from the message of the host, or from that of the controllers; `None` if there are several.
+/// The name of the budget in a message of the host or of the controllers; `None` if there are several.
 fn budget_of(message: &str) -> Option<&str> {
     let of_host = message.strip_prefix("The disruption budget ").and_then(|rest| rest.split_once(' '));
     let ours = || message.strip_prefix("PodDisruptionBudget \"").and_then(|rest| rest.split_once('"'));
@@ -226,8 +226,7 @@ fn tier_of(status: &NodeMaintenanceNodeStatus) -> Option<String> {
     status.drain_targets.last().filter(|_| !is_drained(status)).map(tier)
 }
 
-/// The name of a tier: pods of type Default by their priority, others by their type alone, as one tier each is enough for
-/// them here.
+/// The name of a tier. The playground's DaemonSet pods share one tier, so that the type is enough for them.
 fn tier(entry: &DrainPlanEntry) -> String {
     match entry.pod_type {
         PodType::Default if entry.pod_priority == i32::MAX => "all pods".to_owned(),
@@ -245,7 +244,7 @@ fn count(number: i32) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// Pads the columns, the numbers on their left, and shortens the last column to the width.
+/// Aligns the columns, and shortens the last one to the width.
 fn lay_out(rows: Vec<[Vec<Span>; 7]>, width: usize) -> Vec<Vec<Span>> {
     let widths: [usize; 7] =
         std::array::from_fn(|column| rows.iter().map(|row| length(&row[column])).max().unwrap_or_default());

@@ -41,7 +41,7 @@ enum Fault {
 }
 
 impl Fault {
-    /// What happens, after which "3 times" can follow.
+    /// What happens, in words that "3 times" can follow.
     fn words(self) -> &'static str {
         match self {
             Fault::ApiserverKilled => "drydock-apiserver killed",

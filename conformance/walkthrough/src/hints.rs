@@ -1,8 +1,8 @@
-//! What the playground prints when it is ready to be used: how to reach the cluster, and what to try.
+//! The text that the playground prints at its end: how to reach the cluster, and which commands to try.
 
 use std::path::Path;
 
-/// A maintenance for the reader to start: it names nodes that the first one left alone.
+/// The manifest of a maintenance that the reader can start, of nodes that the first one left alone.
 pub fn second_maintenance(nodes: &[String]) -> String {
     format!(
         "apiVersion: coordination.k8s.io/v1alpha1
@@ -23,7 +23,7 @@ spec:
 /// The name of that maintenance.
 const SECOND: &str = "rack-2";
 
-/// The text that tells what to do now.
+/// The hints for a reader whose terminal has neither the kubeconfig nor kubectl.
 pub fn hints(kubeconfig: &Path, bin: &Path, second: &Path, first: &str, metrics: &str) -> String {
     let commands = [
         ("kubectl explain nodemaintenance.spec".to_owned(), "what a maintenance can ask for"),

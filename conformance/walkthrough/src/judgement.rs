@@ -12,7 +12,7 @@ pub fn show(screen: &Screen, findings: &[Finding]) -> bool {
     findings.iter().all(|finding| finding.good)
 }
 
-/// The lines of the verdict. Those of facts that hold are cut to the width; a failure is told in full.
+/// The lines of the verdict. A fact that holds is cut to the width, and a failure is told in full.
 fn lines(findings: &[Finding], mark: &Span, width: usize) -> Vec<Vec<Span>> {
     let (good, bad): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| finding.good);
     let fail = Span::new(Tone::Bad, "    FAIL ");

@@ -1,5 +1,5 @@
-//! Where the playground reports to: a terminal, on which what is under way is redrawn in place, or a pipe, which gets plain
-//! lines.
+//! Writes what the playground reports to stderr. A terminal shows work that is under way, and redraws it in place. A pipe
+//! gets plain lines.
 
 use std::time::{Duration, Instant};
 
@@ -10,25 +10,25 @@ use indicatif::{
 
 /// How often spinners and seconds are redrawn.
 const REDRAW: Duration = Duration::from_millis(100);
-/// What spinners show in turn; the last is for those that have ended.
+/// The frames of spinners. The last one is for spinners that have ended.
 const SPINNER: [&str; 11] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏", " "];
 
-/// How a text looks where colours are supported and wanted; without them the text alone has to tell.
+/// How a text looks on a terminal with colours. A text says the same without them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// As the terminal has it.
+    /// In the terminal's own colour.
     Plain,
     /// A heading.
     Strong,
-    /// What matters less.
+    /// A detail.
     Faint,
-    /// What is as it should be.
+    /// A success.
     Good,
-    /// What is under way.
+    /// Work under way.
     Busy,
-    /// What blocks.
+    /// An obstacle.
     Warning,
-    /// What failed.
+    /// A failure.
     Bad,
 }
 
@@ -77,17 +77,17 @@ impl Screen {
         self.line(&[Span::new(Tone::Strong, format!("==> {what}"))]);
     }
 
-    /// Writes a remark on what a heading says.
+    /// Writes a remark on a heading.
     pub fn note(&self, what: &str) {
         self.line(&[Span::new(Tone::Faint, format!("    {what}"))]);
     }
 
-    /// What stands before the line of what has succeeded.
+    /// The beginning of a line about a success.
     pub fn mark(&self) -> Span {
         Span::new(Tone::Good, if self.is_terminal() { "    ✓ " } else { "    ok " })
     }
 
-    /// Writes a line, above what is redrawn.
+    /// Writes a line, above the lines that are redrawn.
     pub fn line(&self, spans: &[Span]) {
         self.bars.suspend(|| eprintln!("{}", paint(spans)));
     }
@@ -100,11 +100,11 @@ impl Screen {
         ShownStep { screen: self.clone(), bar, what, began: Instant::now() }
     }
 
-    /// Adds lines that are redrawn until their bar is cleared or dropped. A pipe shows nothing of them.
+    /// Adds lines that are redrawn until their bar is cleared or dropped. A pipe does not get them.
     pub fn live(&self, template: &str) -> ProgressBar {
         let bar = ProgressBar::new_spinner().with_finish(ProgressFinish::AndClear);
         let bar = self.bars.add(bar);
-        // The templates are constants. A wrong one shows indicatif's own spinner.
+        // The templates are constants. With a wrong one indicatif's own spinner is shown.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.tick_strings(&SPINNER).with_key("seconds", elapsed));
         }
@@ -115,7 +115,7 @@ impl Screen {
     }
 }
 
-/// A step that is under way. A step that is dropped before it is done vanishes: its error tells why.
+/// A step that is under way. It vanishes if it is dropped before it is done, because an error then tells why.
 pub struct ShownStep {
     screen: Screen,
     bar: ProgressBar,
@@ -138,7 +138,7 @@ impl ShownStep {
     }
 }
 
-/// The line as stderr gets it: colours only where it takes them, and NO_COLOR is not set.
+/// Returns the line for stderr, with colours if it is a terminal that has them and NO_COLOR is not set.
 pub fn paint(spans: &[Span]) -> String {
     spans.iter().map(|span| style(span.tone).apply_to(&span.text).to_string()).collect()
 }
