@@ -3,6 +3,7 @@
 
 mod flags;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -36,6 +37,16 @@ pub enum StorageChoice {
     Sqlite,
     /// The host's etcd, under a prefix of its own.
     Etcd,
+}
+
+/// The name of the store in a sentence.
+impl fmt::Display for StorageChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StorageChoice::Sqlite => "SQLite",
+            StorageChoice::Etcd => "etcd",
+        })
+    }
 }
 
 /// How Drydock is to run.

@@ -14,12 +14,13 @@ impl Finding {
     pub fn new(good: bool, what: impl Into<String>) -> Finding {
         Finding { good, what: what.into() }
     }
-}
 
-/// Prints all findings and returns how many are bad.
-pub fn print(findings: &[Finding]) -> usize {
-    for finding in findings {
-        eprintln!("    {} {}", if finding.good { "ok  " } else { "FAIL" }, finding.what);
+    /// Returns a finding that is good if `found` is empty. Otherwise it says `bad`, and names what was found.
+    pub fn of_nothing(found: &[impl AsRef<str>], good: &str, bad: &str) -> Finding {
+        if found.is_empty() {
+            return Self::new(true, good);
+        }
+        let found: Vec<_> = found.iter().map(AsRef::as_ref).collect();
+        Self::new(false, format!("{bad}: {}", found.join(", ")))
     }
-    findings.iter().filter(|finding| !finding.good).count()
 }

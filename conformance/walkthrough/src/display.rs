@@ -1,86 +1,73 @@
-//! Shows the maintenance in the terminal, with one bar for each node; without a terminal, prints a line for
-//! each change.
+//! Shows the maintenance. A terminal gets a table that is redrawn in place, and that stays when the drain is over. A pipe
+//! gets a line for each change.
 
-use std::collections::BTreeMap;
-use std::io::IsTerminal;
+use std::time::Instant;
 
-use drydock_api::node_maintenance::{NodeMaintenanceNodeStatus, NodeMaintenanceStatus};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_api::text::cut;
+use indicatif::ProgressBar;
 
-/// Bars, or lines.
+use super::drain_view::DrainView;
+use super::screen::{Screen, Span, Tone, paint};
+
+/// The drain, as far as it is known.
 pub struct Display {
-    bars: MultiProgress,
-    nodes: BTreeMap<String, ProgressBar>,
-    lines: BTreeMap<String, String>,
-    terminal: bool,
+    screen: Screen,
+    view: DrainView,
+    bar: ProgressBar,
+    began: Instant,
 }
+
+/// The width of the spinner and the seconds in the first line.
+const AROUND_TITLE: usize = 14;
 
 impl Display {
-    /// Creates the display for these nodes.
-    pub fn new(names: &[String]) -> Display {
-        let bars = MultiProgress::new();
-        let nodes = names.iter().map(|name| (name.clone(), bars.add(bar(name)))).collect();
-        Display { bars, nodes, lines: BTreeMap::new(), terminal: std::io::stderr().is_terminal() }
+    /// Begins to show a maintenance of these nodes.
+    pub fn new(screen: &Screen, name: &str, nodes: &[String]) -> Display {
+        let bar = screen.live("{spinner:.cyan} {prefix:.bold} · {seconds}\n{msg}");
+        let view = DrainView::new(name, nodes);
+        let display = Display { screen: screen.clone(), view, bar, began: Instant::now() };
+        display.draw();
+        display
     }
 
-    /// Shows the state of every node.
-    pub fn show(&mut self, status: &NodeMaintenanceStatus) {
-        for node in &status.node_statuses {
-            if self.terminal {
-                self.draw(node);
-            } else {
-                self.print(node);
-            }
+    /// Shows a new state.
+    pub fn show(&mut self, current: &NodeMaintenance) {
+        let changes = self.view.update(current);
+        if self.screen.is_terminal() {
+            self.draw();
+            return;
+        }
+        let seconds = self.began.elapsed().as_secs();
+        for change in changes {
+            self.screen.line(&[Span::new(Tone::Plain, format!("    {seconds:>4} s  {change}"))]);
         }
     }
 
-    fn draw(&self, node: &NodeMaintenanceNodeStatus) {
-        let Some(bar) = self.nodes.get(&node.node_ref.name) else { return };
-        let left = pods_left(node);
-        if bar.length().unwrap_or(0) < left {
-            bar.set_length(left);
-        }
-        bar.set_position(bar.length().unwrap_or(0) - left);
-        bar.set_message(message(node));
+    /// Ends the display of a maintenance that is drained.
+    pub fn drained(self) {
+        let (screen, began) = (self.screen.clone(), self.began);
+        let text = format!("drained in {} s: {}", began.elapsed().as_secs(), self.view.outcome());
+        drop(self);
+        screen.line(&[screen.mark(), Span::new(Tone::Strong, text)]);
     }
 
-    fn print(&mut self, node: &NodeMaintenanceNodeStatus) {
-        let name = &node.node_ref.name;
-        let line = format!("{name}: {} pods left. {}", pods_left(node), message(node));
-        if self.lines.get(name) != Some(&line) {
-            eprintln!("    {line}");
-            self.lines.insert(name.clone(), line);
-        }
+    fn draw(&self) {
+        let width = self.screen.width();
+        self.bar.set_prefix(cut(&self.view.title(), width.saturating_sub(AROUND_TITLE)));
+        self.bar.set_message(
+            self.view.table(width).iter().map(|line| paint(line)).collect::<Vec<_>>().join("\n"),
+        );
     }
 }
 
+/// The last table stays, however the drain ended.
 impl Drop for Display {
     fn drop(&mut self) {
-        for bar in self.nodes.values() {
-            bar.abandon();
+        self.bar.finish_and_clear();
+        if self.screen.is_terminal() {
+            self.screen.line(&[Span::new(Tone::Strong, format!("  {}", self.view.title()))]);
+            self.view.table(self.screen.width()).iter().for_each(|line| self.screen.line(line));
         }
-        drop(self.bars.clear());
-    }
-}
-
-fn bar(name: &str) -> ProgressBar {
-    let bar = ProgressBar::new(0).with_prefix(name.to_owned());
-    match ProgressStyle::with_template("    {prefix:10} [{bar:30}] {pos:>3}/{len:3} {wide_msg}") {
-        Ok(style) => bar.with_style(style.progress_chars("=> ")),
-        Err(_) => bar,
-    }
-}
-
-fn pods_left(node: &NodeMaintenanceNodeStatus) -> u64 {
-    u64::try_from(node.pods_pending_evacuation + node.pods_evacuating).unwrap_or(0)
-}
-
-fn message(node: &NodeMaintenanceNodeStatus) -> String {
-    match node.blockers.first() {
-        Some(blocker) if blocker.pod.name.is_empty() => {
-            format!("{} ({})", node.drain_message, blocker.reason)
-        }
-        Some(blocker) => format!("{} ({}: {})", node.drain_message, blocker.pod.name, blocker.reason),
-        None => node.drain_message.clone(),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use drydock_api::text::{counted, times};
 use drydock_testkit::finding::Finding;
 use drydock_testkit::host::audit::LoggedRequest;
 
@@ -10,7 +11,7 @@ use super::interceptor::{self, AcceptedReport};
 use super::maintenance::SeenStatus;
 
 /// The application whose pods have an interceptor.
-const INTERCEPTED: &str = "cache";
+pub const INTERCEPTED: &str = "cache";
 
 /// Each pod has at most one accepted eviction, and only pods on the maintained nodes have one. `before` has the
 /// nodes of pods when the drain began, because a killed server loses the last lines of its log.
@@ -26,12 +27,18 @@ pub fn once_and_there(
         |uid: &String| departures.get(uid).map(|departure| &departure.node).or_else(|| before.get(uid));
     let there = |uid: &String| node(uid).is_some_and(|node| nodes.contains(node));
     let elsewhere: Vec<_> = accepted.keys().filter(|uid| !there(uid)).map(name).collect();
+    let evicted = counted(accepted.len() as u64, "pod", "pods");
     vec![
-        Finding::new(
-            twice.is_empty() && !accepted.is_empty(),
-            format!("{} pods were evicted, more than once: {twice:?}", accepted.len()),
-        ),
-        Finding::new(elsewhere.is_empty(), format!("evicted from other nodes: {elsewhere:?}")),
+        if accepted.is_empty() {
+            Finding::new(false, "no pod was evicted")
+        } else {
+            Finding::of_nothing(
+                &twice,
+                &format!("the eviction API evicted {evicted}, each once"),
+                "pods were evicted more than once",
+            )
+        },
+        Finding::of_nothing(&elsewhere, "no pod of another node was evicted", "evicted from other nodes"),
     ]
 }
 
@@ -41,9 +48,8 @@ pub fn felt(budget: &str, departures: &Departures, seen: &SeenStatus) -> Finding
     let by_host: usize = pods.map(|departure| departure.refused).sum();
     let explained = seen.blockers.get("PodDisruptionBudget").into_iter().flatten();
     let by_us = explained.filter(|message| message.contains(budget)).count();
-    let what = format!(
-        "budget {budget}: the host refused {by_host} evictions, the status reported {by_us} states of it"
-    );
+    let refused = counted(by_host as u64, "eviction", "evictions");
+    let what = format!("budget {budget} refused {refused}; the status named it {}", times(by_us as u64));
     Finding::new(by_host > 0, what)
 }
 
@@ -52,7 +58,7 @@ pub fn cost_in_reviews(log: &[LoggedRequest]) -> String {
     let answered = |what| log.iter().filter(|request| request.is_about(what) && request.succeeded()).count();
     let (reviews, evicted) = (answered("subjectaccessreviews"), answered("pods/eviction"));
     let each = reviews as f64 / evicted.max(1) as f64;
-    format!("the host was asked {reviews} SubjectAccessReviews for {evicted} evictions: {each:.1} for each")
+    format!("The host was asked {reviews} SubjectAccessReviews for {evicted} evictions: {each:.1} for each.")
 }
 
 /// Pods with an interceptor are deleted by it alone, and its reports were accepted.
@@ -71,14 +77,17 @@ pub fn intercepted(
     let bypassed: Vec<_> = bypassed.map(|(_, departure)| &departure.pod).collect();
     let heartbeats: usize = reports.values().map(|report| report.heartbeats.len()).sum();
     let most = reports.values().map(|report| report.heartbeats.len()).max().unwrap_or_default();
+    let pods = counted(theirs.len() as u64, "pod", "pods");
     vec![
-        Finding::new(
-            bypassed.is_empty() && !theirs.is_empty(),
-            format!("{} pods left by their interceptor's hand, by another's: {bypassed:?}", theirs.len()),
-        ),
+        if theirs.is_empty() {
+            Finding::new(false, "no pod with an interceptor left")
+        } else {
+            let good = format!("{pods} of {INTERCEPTED} left by the interceptor's hand alone");
+            Finding::of_nothing(&bypassed, &good, "pods left past their interceptor")
+        },
         Finding::new(
             most > 1,
-            format!("the interceptor's {heartbeats} heartbeats were accepted, up to {most} of one pod"),
+            format!("{heartbeats} heartbeats of the interceptor were accepted, up to {most} for one pod"),
         ),
     ]
 }
@@ -155,9 +164,9 @@ mod tests {
         let good = || pod(INTERCEPTED, "n", 0, &[interceptor::USER]);
         assert_eq!(judged(good(), report(2, true)), "");
         assert!(judged(good(), report(2, false)).contains("cache-1"));
-        assert!(judged(good(), report(1, true)).contains("up to 1 of one pod"));
+        assert!(judged(good(), report(1, true)).contains("up to 1 for one pod"));
         assert!(judged(pod(INTERCEPTED, "n", 1, &[interceptor::USER]), report(2, true)).contains("cache-1"));
         assert!(judged(pod(INTERCEPTED, "n", 0, &["admin"]), report(2, true)).contains("cache-1"));
-        assert!(judged(pod("web", "n", 0, &[]), report(2, true)).contains("0 pods"));
+        assert!(judged(pod("web", "n", 0, &[]), report(2, true)).contains("no pod with an interceptor left"));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use drydock_api::text::times;
 use drydock_testkit::drydock::Drydock;
 use drydock_testkit::finding::Finding;
 use futures::StreamExt;
@@ -12,6 +13,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::Api;
 use kube::runtime::{WatchStreamExt, watcher};
 use tokio_util::sync::CancellationToken;
+
+use super::screen::{Screen, Span, Tone};
 
 /// What is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -37,6 +40,19 @@ enum Fault {
     HostKilled,
 }
 
+impl Fault {
+    /// What happens, in words that "3 times" can follow.
+    fn words(self) -> &'static str {
+        match self {
+            Fault::ApiserverKilled => "drydock-apiserver killed",
+            Fault::LeaderKilled => "leading drydock-controller-manager killed",
+            Fault::ApiserverStopped => "drydock-apiserver stopped in order",
+            Fault::ManagersKilled => "both drydock-controller-managers killed",
+            Fault::HostKilled => "kube-apiserver killed",
+        }
+    }
+}
+
 /// A lease that is not renewed is taken within this: its duration and some tries.
 const TAKEN_OVER: Duration = Duration::from_secs(60);
 /// How long a fault waits for the drain to get on: a drain may be held up by an interceptor.
@@ -47,14 +63,15 @@ const HOST_AWAY: [Duration; 3] = [Duration::ZERO, Duration::from_secs(2), Durati
 /// The faults of one run, which end with what they accompany.
 pub struct ServerFaults<'a> {
     drydock: &'a Drydock,
+    screen: &'a Screen,
     chaos: Chaos,
     done: BTreeMap<Fault, usize>,
 }
 
 impl<'a> ServerFaults<'a> {
     /// No fault has occurred yet.
-    pub fn new(drydock: &'a Drydock, chaos: Chaos) -> ServerFaults<'a> {
-        ServerFaults { drydock, chaos, done: BTreeMap::new() }
+    pub fn new(drydock: &'a Drydock, screen: &'a Screen, chaos: Chaos) -> ServerFaults<'a> {
+        ServerFaults { drydock, screen, chaos, done: BTreeMap::new() }
     }
 
     /// Runs `work` and lets things go wrong until it is done.
@@ -65,8 +82,8 @@ impl<'a> ServerFaults<'a> {
             over.cancel();
             result
         };
-        let drydock = self.drydock;
-        let (result, (), ()) = tokio::try_join!(work, self.go_on(&over), supervise(drydock, &over))?;
+        let (drydock, screen) = (self.drydock, self.screen);
+        let (result, (), ()) = tokio::try_join!(work, self.go_on(&over), supervise(drydock, screen, &over))?;
         Ok((result, vec![self.repeated()]))
     }
 
@@ -76,8 +93,8 @@ impl<'a> ServerFaults<'a> {
             if over.is_cancelled() {
                 break;
             }
-            eprintln!("    !! {fault:?}");
-            self.happen(*fault).await.with_context(|| format!("{fault:?}"))?;
+            warn(self.screen, fault.words());
+            self.happen(*fault).await.context(fault.words())?;
             *self.done.entry(*fault).or_default() += 1;
         }
         Ok(())
@@ -187,22 +204,29 @@ impl<'a> ServerFaults<'a> {
     fn repeated(&self) -> Finding {
         let often =
             self.fault_cycle().iter().all(|fault| self.done.get(fault).is_some_and(|times| *times > 1));
-        let counts: Vec<_> =
-            self.done.iter().map(|(fault, times)| format!("{fault:?} {times} times")).collect();
+        let counts: Vec<_> = self
+            .done
+            .iter()
+            .map(|(fault, count)| format!("{} {}", fault.words(), times(*count as u64)))
+            .collect();
         Finding::new(often, format!("in the middle of the drain: {}", counts.join(", ")))
     }
 }
 
 /// A controller manager that loses its lease ends, and has to be started again, as a cluster would.
-async fn supervise(drydock: &Drydock, over: &CancellationToken) -> Result<()> {
+async fn supervise(drydock: &Drydock, screen: &Screen, over: &CancellationToken) -> Result<()> {
     let mut checks = tokio::time::interval(Duration::from_millis(500));
     while !over.is_cancelled() {
         checks.tick().await;
         for name in drydock.managers().iter().filter(|name| drydock.host.processes.has_ended(name)) {
-            eprintln!("    !! {name} has ended and is started again");
+            warn(screen, &format!("{name} has ended and is started again"));
             drydock.host.processes.kill(name)?;
             drydock.start_manager_as(name)?;
         }
     }
     Ok(())
+}
+
+fn warn(screen: &Screen, what: &str) {
+    screen.line(&[Span::new(Tone::Warning, format!("    !! {what}"))]);
 }

@@ -26,7 +26,7 @@ pub const NAME: &str = "checkpoint.demo.example.com";
 pub const USER: &str = "demo-interceptor";
 
 /// How long the first one takes: heartbeats may not be closer than 60 seconds (KEP-4563).
-const LONG: Duration = Duration::from_secs(61);
+pub const LONG: Duration = Duration::from_secs(61);
 /// How soon the deletion of a pod is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 

@@ -1,41 +1,51 @@
 //! The playground: a cluster with work on it, one maintenance from start to end, and a judgement of it.
 //!
 //! ```text
-//! this process       host, Drydock, workload, the interceptor, the maintenance, the display
+//! this process       host, Drydock, workload, the interceptor, the maintenance, the screen
 //! observer process   watches pods and budgets, and knows nothing of the rest (drydock_testkit::observer)
 //!
-//! workload, interceptor, maintenance, display   what runs, and what is shown
+//! workload, interceptor, maintenance            what runs
+//! screen, drain_view, display, judgement, hints what is shown
 //! faults, writes                                servers that are killed, and what was acknowledged meanwhile
 //! stream                                        clients of the status stream
 //! history, order, evictions, verdict            what the host's audit log says, and what must be true of it
 //! ```
 
 mod display;
+mod drain_view;
 mod evictions;
 mod faults;
+mod hints;
 mod history;
 mod interceptor;
+mod judgement;
 mod maintenance;
 mod order;
+mod screen;
 mod stream;
 mod verdict;
 mod writes;
 
 pub mod workload;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
+use drydock_api::text::counted;
 use drydock_testkit::cluster;
 use drydock_testkit::drydock::{Drydock, Options, StorageChoice, open_to_users};
-use drydock_testkit::finding::{self, Finding};
-use drydock_testkit::host::{TestHost, client_of};
+use drydock_testkit::finding::Finding;
+use drydock_testkit::host::{StartPhase, TestHost, client_of};
 use drydock_testkit::observer::ObserverProcess;
+use kube::Client;
 
 use crate::faults::{Chaos, ServerFaults};
 use crate::interceptor::PlaygroundInterceptor;
 use crate::maintenance::{Maintenance, SeenStatus};
+use crate::screen::{Screen, ShownStep};
 use crate::stream::StreamClients;
 use crate::writes::Writers;
 
@@ -67,20 +77,22 @@ const MAINTAINED: usize = 4;
 
 /// Runs the playground until it is judged, or until Ctrl-C.
 pub async fn run(arguments: Arguments) -> Result<ExitCode> {
+    let screen = Screen::stderr();
+    let scenario = std::pin::pin!(scenario(&screen, &arguments));
     tokio::select! {
-        result = scenario(&arguments) => result,
+        result = scenario => result,
         stopped = tokio::signal::ctrl_c() => {
             stopped?;
-            eprintln!("stopping");
+            screen.say("stopping");
             Ok(ExitCode::from(130))
         }
     }
 }
 
-async fn scenario(arguments: &Arguments) -> Result<ExitCode> {
-    let drydock = start(arguments).await?;
+async fn scenario(screen: &Screen, arguments: &Arguments) -> Result<ExitCode> {
+    let drydock = start(screen, arguments).await?;
     let host = &drydock.host;
-    let (names, client) = (cluster_with_work(host, arguments.nodes).await?, host.client().await?);
+    let (names, client) = (cluster_with_work(screen, host, arguments.nodes).await?, host.client().await?);
     let maintained = names.get(..MAINTAINED).context("too few nodes")?.to_vec();
     // One of them is cordoned by a person beforehand and has to stay so.
     let cordoned = maintained.last().cloned().context("no node")?;
@@ -96,74 +108,110 @@ async fn scenario(arguments: &Arguments) -> Result<ExitCode> {
     let maintenance = Maintenance::new(client.clone(), maintained, cordoned);
     let stream_clients = StreamClients::start(&drydock, &arguments.stream_clients)?;
     let before = workload::places(&client).await?;
-    say(&format!("a NodeMaintenance drains {}", maintenance.nodes.join(", ")));
+    announce(screen, &maintenance);
     let (seen, mut verdict) = match arguments.chaos {
-        None => (maintenance.drain().await?, Vec::new()),
-        Some(chaos) => drain_in_chaos(&drydock, chaos, &maintenance).await?,
+        None => (maintenance.drain(screen).await?, Vec::new()),
+        Some(chaos) => drain_in_chaos(screen, &drydock, chaos, &maintenance).await?,
     };
-    verdict.extend(verdict::after_drain(host, &client, &maintenance).await?);
-    say("drained; the maintenance moves to Complete");
-    maintenance.complete().await?;
-    verdict.extend(verdict::after_completion(&client, &maintenance).await?);
-    verdict.extend(verdict::of_the_way(&drydock, &maintenance, &seen, &interceptor, &before).await?);
-    verdict.extend(stream_clients.finish(&maintenance).await?);
+    verdict.extend(complete(screen, host, &client, &maintenance).await?);
+    verdict.extend(verdict::of_the_way(screen, &drydock, &maintenance, &seen, &interceptor, &before).await?);
+    verdict.extend(stream_clients.finish(screen, &maintenance).await?);
     verdict.extend(observer.finish()?);
-    let failed = finding::print(&verdict);
+    let all_hold = judgement::show(screen, &verdict);
     if arguments.once {
-        return Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        return Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    stay(&drydock).await
+    stay(&drydock, names.get(MAINTAINED..MAINTAINED + 2).unwrap_or_default()).await
+}
+
+fn announce(screen: &Screen, maintenance: &Maintenance) {
+    screen.say(&format!("a NodeMaintenance drains {}", maintenance.nodes.join(", ")));
+    let checkpoint = interceptor::LONG.as_secs();
+    screen.note(&format!(
+        "The interceptor of {} takes {checkpoint} s for its first pod.",
+        evictions::INTERCEPTED
+    ));
 }
 
 /// Drains while servers are killed and while others write: what was acknowledged to them must be there afterwards.
 async fn drain_in_chaos(
+    screen: &Screen,
     drydock: &Drydock,
     chaos: Chaos,
     maintenance: &Maintenance,
 ) -> Result<(SeenStatus, Vec<Finding>)> {
     let (direct, aggregated) = (drydock.direct().await?, drydock.host.client().await?);
     let writers = Writers::start([direct.clone(), aggregated.clone(), direct.clone(), aggregated]);
-    let (seen, mut findings) = ServerFaults::new(drydock, chaos).during(maintenance.drain()).await?;
+    let faults = ServerFaults::new(drydock, screen, chaos);
+    let (seen, mut findings) = faults.during(maintenance.drain(screen)).await?;
     findings.extend(writers.finish(direct).await?);
     Ok((seen, findings))
 }
 
-async fn start(arguments: &Arguments) -> Result<Drydock> {
-    say("starting etcd, kube-apiserver, controller manager, scheduler and kwok");
-    let host = TestHost::start().await?;
-    say(&format!("starting Drydock on {:?}; logs are in {}/logs", arguments.storage, host.dir.display()));
+/// Moves the maintenance to Complete. Judges the cluster before and after that.
+async fn complete(
+    screen: &Screen,
+    host: &TestHost,
+    client: &Client,
+    maintenance: &Maintenance,
+) -> Result<Vec<Finding>> {
+    screen.say("completing the maintenance, and judging it");
+    let step = screen.begin("evicted pods are ready elsewhere");
+    let mut findings = verdict::after_drain(host, client, maintenance).await?;
+    step.done();
+    let step = screen.begin("nodes are schedulable again");
+    maintenance.complete().await?;
+    findings.extend(verdict::after_completion(client, maintenance).await?);
+    step.done();
+    Ok(findings)
+}
+
+async fn start(screen: &Screen, arguments: &Arguments) -> Result<Drydock> {
+    screen.say("starting a Kubernetes control plane");
+    let steps = Mutex::new(BTreeMap::new());
+    let host = TestHost::start_reporting(&|program, phase| {
+        let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);
+        match phase {
+            StartPhase::Started => drop(steps.insert(program.to_owned(), screen.begin(program))),
+            StartPhase::Serves => steps.remove(program).into_iter().for_each(ShownStep::done),
+        }
+    })
+    .await?;
+    screen.say(&format!("starting Drydock on {}", arguments.storage));
+    screen.note(&format!("Logs are in {}/logs.", host.dir.display()));
     let options =
         Options { storage: arguments.storage, standby: arguments.chaos.is_some(), ..Options::default() };
+    let step = screen.begin("drydock-apiserver, -controller-manager");
     let drydock = Drydock::start(host, options).await?;
     open_to_users(&drydock.host)?;
+    step.done();
     Ok(drydock)
 }
 
-async fn cluster_with_work(host: &TestHost, nodes: u16) -> Result<Vec<String>> {
-    say(&format!("creating {nodes} nodes and their workloads"));
+async fn cluster_with_work(screen: &Screen, host: &TestHost, nodes: u16) -> Result<Vec<String>> {
+    screen.say("filling the cluster with work");
+    let step = screen.begin(counted(nodes, "node", "nodes"));
     let names = cluster::create_nodes(&host.client().await?, "node", nodes.into()).await?;
-    workload::create(host).with_context(|| host.processes.ended_processes())?;
+    step.done();
+    let created = workload::apply(host);
+    created.with_context(|| host.processes.ended_processes())?;
+    for rollout in workload::ROLLOUTS {
+        let step = screen.begin(rollout);
+        workload::wait_for(host, rollout).with_context(|| host.processes.ended_processes())?;
+        step.done();
+    }
     Ok(names)
 }
 
-async fn stay(drydock: &Drydock) -> Result<ExitCode> {
+async fn stay(drydock: &Drydock, next: &[String]) -> Result<ExitCode> {
     let host = &drydock.host;
-    println!("\nThe cluster stays until Ctrl-C. In another terminal:\n");
-    println!("    export KUBECONFIG={}", host.admin().display());
-    println!("    export PATH={}:$PATH", host.bin.display());
-    println!("    kubectl get nodemaintenances; kubectl get evictionrequests -n demo\n");
-    println!("Metrics, for a service account with the ClusterRole drydock:metrics:\n");
-    println!(
-        "    curl --insecure -H \"Authorization: Bearer $(kubectl create token NAME)\" {}/metrics",
-        drydock.manager_url()?
-    );
+    let second = host.dir.join("second.yaml");
+    std::fs::write(&second, hints::second_maintenance(next))?;
+    let (admin, metrics) = (host.admin(), drydock.manager_url()?);
+    print!("{}", hints::hints(&admin, &host.bin, &second, maintenance::NAME, &metrics));
     std::future::pending().await
 }
 
 fn playground_program() -> Result<PathBuf> {
     std::env::current_exe().context("this program does not know where it is")
-}
-
-fn say(what: &str) {
-    eprintln!("==> {what}");
 }

@@ -17,6 +17,7 @@ use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use super::display::Display;
+use super::screen::Screen;
 
 /// Its name.
 pub const NAME: &str = "rack-1";
@@ -48,10 +49,10 @@ impl Maintenance {
     }
 
     /// Creates it in Drain and shows it until Drained is True.
-    pub async fn drain(&self) -> Result<SeenStatus> {
+    pub async fn drain(&self, screen: &Screen) -> Result<SeenStatus> {
         self.api.create(&PostParams::default(), &self.object()?).await.context("creating the maintenance")?;
         let mut seen = SeenStatus::default();
-        match tokio::time::timeout(LIMIT, self.follow(&mut seen)).await {
+        match tokio::time::timeout(LIMIT, self.follow(screen, &mut seen)).await {
             Ok(followed) => followed.map(|()| seen),
             Err(_) => bail!("not drained within {LIMIT:?}:\n{}", self.state().await?),
         }
@@ -98,16 +99,17 @@ impl Maintenance {
         Ok(last)
     }
 
-    async fn follow(&self, seen: &mut SeenStatus) -> Result<()> {
-        let mut display = Display::new(&self.nodes);
+    async fn follow(&self, screen: &Screen, seen: &mut SeenStatus) -> Result<()> {
+        let mut display = Display::new(screen, NAME, &self.nodes);
         let mut states = watcher::watch_object(self.api.clone(), NAME).default_backoff().boxed();
         while let Some(state) = states.next().await {
             // An error means that a server is away; the watch goes on when it is back.
             let Ok(Some(object)) = state else { continue };
             let current: NodeMaintenance = serde_json::from_value(serde_json::to_value(object)?)?;
             seen.note(&current);
-            display.show(&current.status);
+            display.show(&current);
             if is_drained(&current) {
+                display.drained();
                 return Ok(());
             }
         }

@@ -2,6 +2,7 @@
 //! all nodes of the maintenance, is gone.
 
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
+use drydock_api::text::counted;
 use drydock_testkit::finding::Finding;
 use jiff::Timestamp;
 
@@ -27,17 +28,16 @@ pub fn judge(plan: &[DrainPlanEntry], nodes: &[String], departures: &Departures)
 
 /// With fewer than two tiers there is no order to judge.
 fn several(tiers: &[ObservedTier<'_>]) -> Finding {
-    let names: Vec<_> =
-        tiers.iter().map(|tier| format!("{} ({} pods)", tier.name, tier.pods.len())).collect();
-    Finding::new(
-        tiers.len() > 1,
-        format!("tiers that had pods, in the order of the plan: {}", names.join(", ")),
-    )
+    let pods = |tier: &ObservedTier<'_>| counted(tier.pods.len() as u64, "pod", "pods");
+    let names: Vec<_> = tiers.iter().map(|tier| format!("{} ({})", tier.name, pods(tier))).collect();
+    let all = counted(tiers.len() as u64, "tier", "tiers");
+    Finding::new(tiers.len() > 1, format!("{all} had pods: {}", names.join(", ")))
 }
 
 fn covered(plan: &[DrainPlanEntry], left: &[&Departure]) -> Finding {
     let outside: Vec<_> = left.iter().filter(|d| entry_of(plan, d).is_none()).map(|d| &d.pod).collect();
-    Finding::new(outside.is_empty(), format!("pods that left without an entry of the plan: {outside:?}"))
+    let good = "each pod that left has an entry in the plan";
+    Finding::of_nothing(&outside, good, "pods left without an entry in the plan")
 }
 
 fn tiers<'a>(plan: &[DrainPlanEntry], left: &[&'a Departure]) -> Vec<ObservedTier<'a>> {
@@ -52,8 +52,8 @@ fn entry_of(plan: &[DrainPlanEntry], pod: &Departure) -> Option<usize> {
 
 fn name(entry: &DrainPlanEntry) -> String {
     match entry.pod_type {
-        PodType::Default => format!("up to {}", entry.pod_priority),
-        other => format!("{} up to {}", other.as_str(), entry.pod_priority),
+        PodType::Default => format!("≤ {}", entry.pod_priority),
+        other => format!("{} ≤ {}", other.as_str(), entry.pod_priority),
     }
 }
 
@@ -69,17 +69,19 @@ fn follows(before: &ObservedTier<'_>, after: &ObservedTier<'_>) -> Finding {
     let Some((end, last)) = present.filter_map(|pod| Some((pod.gone?, pod))).max_by_key(|(at, _)| *at) else {
         return Finding::new(
             true,
-            format!("{} after {}: no end of a pod was logged", after.name, before.name),
+            format!("tier {} began: no end of a pod of tier {} was logged", after.name, before.name),
         );
     };
-    let what = format!("tier {} after tier {}", after.name, before.name);
     if first.0 < end {
         let early = milliseconds(first.0, end);
-        let (first, last) = (&first.1.pod, &last.pod);
-        return Finding::new(false, format!("{what}: {first} was asked {early} ms before {last} was gone"));
+        let (name, first, last) = (&after.name, &first.1.pod, &last.pod);
+        let what =
+            format!("tier {name} began too early: {first} was asked {early} ms before {last} was gone");
+        return Finding::new(false, what);
     }
     let pause = milliseconds(end, first.0);
-    Finding::new(true, format!("{what}: asked {pause} ms after the last pod's end"))
+    let what = format!("tier {} began {pause} ms after the end of tier {}", after.name, before.name);
+    Finding::new(true, what)
 }
 
 fn milliseconds(from: Timestamp, to: Timestamp) -> i128 {
@@ -132,11 +134,9 @@ mod tests {
             pod("c", PodType::DaemonSet, 0, 11, 12),
         ]);
         assert!(good, "{summary}");
-        assert!(summary.contains("tier up to 2000 after tier up to 1000: asked 1000 ms after"), "{summary}");
-        assert!(
-            summary.contains("tier DaemonSet up to 1000 after tier up to 2000: asked 2000 ms"),
-            "{summary}"
-        );
+        assert!(summary.contains("tier ≤ 2000 began 1000 ms after the end of tier ≤ 1000"), "{summary}");
+        let last = "tier DaemonSet ≤ 1000 began 2000 ms after the end of tier ≤ 2000";
+        assert!(summary.contains(last), "{summary}");
     }
 
     #[test]
@@ -170,6 +170,6 @@ mod tests {
         let mut elsewhere = pod("x", PodType::Default, 1001, 1, 2);
         elsewhere.1.node = "other".into();
         let (good, summary) = judged([pod("a", PodType::Default, 0, 1, 5), elsewhere]);
-        assert!(!good && summary.contains("up to 1000 (1 pods)"), "{summary}");
+        assert!(!good && summary.contains("1 tier had pods: ≤ 1000 (1 pod)"), "{summary}");
     }
 }

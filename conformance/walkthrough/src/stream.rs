@@ -13,6 +13,7 @@ use drydock_testkit::finding::Finding;
 use serde_json::json;
 
 use super::maintenance::{Maintenance, NAME};
+use super::screen::Screen;
 
 /// The account of the clients: it may watch NodeMaintenances and nothing else.
 const ACCOUNT: &str = "stream-reader";
@@ -67,7 +68,7 @@ impl StreamClients {
 
     /// Deletes the maintenance, waits until each client has ended, prints what it said, and compares its last
     /// line with the object.
-    pub async fn finish(self, maintenance: &Maintenance) -> Result<Vec<Finding>> {
+    pub async fn finish(self, screen: &Screen, maintenance: &Maintenance) -> Result<Vec<Finding>> {
         if self.0.is_empty() {
             return Ok(Vec::new());
         }
@@ -76,7 +77,7 @@ impl StreamClients {
         for mut client in self.0 {
             let is_good = client.ended().await?;
             let said = fs::read_to_string(&client.output)?;
-            super::say(&format!("what {} printed:", client.command));
+            screen.say(&format!("what {} printed:", client.command));
             eprint!("{said}");
             let last = said.lines().last().unwrap_or_default();
             let what = format!("{} ends with {last:?}; the object has {expected:?}", client.command);

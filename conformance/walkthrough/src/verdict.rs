@@ -13,6 +13,7 @@ use kube::{Client, ResourceExt};
 
 use super::interceptor::PlaygroundInterceptor;
 use super::maintenance::{Maintenance, SeenStatus, is_tainted};
+use super::screen::Screen;
 use super::{evictions, history, order, workload};
 
 /// After Drained=True the nodes are empty, and evicted pods are back elsewhere.
@@ -21,24 +22,25 @@ pub async fn after_drain(
     client: &Client,
     maintenance: &Maintenance,
 ) -> Result<Vec<Finding>> {
-    let mut findings = Vec::new();
+    let mut left = Vec::new();
     for node in &maintenance.nodes {
-        let left = pods_on(client, node).await?;
-        findings
-            .push(Finding::new(left.is_empty(), format!("{node} is empty by the host's own list {left:?}")));
+        left.extend(pods_on(client, node).await?.into_iter().map(|pod| format!("{pod} on {node}")));
     }
+    let good = format!("the host's own list has no pod on {}", maintenance.nodes.join(", "));
+    let mut findings = vec![Finding::of_nothing(&left, &good, "the host's own list has pods")];
     workload::wait_ready(host)?;
     let pods: Api<Pod> = Api::namespaced(client.clone(), workload::NAMESPACE);
     let nodes: Vec<_> =
         pods.list(&ListParams::default()).await?.into_iter().filter_map(|p| p.spec?.node_name).collect();
     let elsewhere = nodes.iter().filter(|node| !maintenance.nodes.contains(node)).count();
-    let what = format!("every workload has all of its pods; {elsewhere} of {} on other nodes", nodes.len());
-    findings.push(Finding::new(elsewhere == nodes.len() && elsewhere > 0, what));
+    let away = format!("every workload has all of its pods, {elsewhere} of {} on other nodes", nodes.len());
+    findings.push(Finding::new(elsewhere == nodes.len() && elsewhere > 0, away));
     Ok(findings)
 }
 
 /// Judges the drain itself, by what the host and our API server logged.
 pub async fn of_the_way(
+    screen: &Screen,
     drydock: &Drydock,
     maintenance: &Maintenance,
     seen: &SeenStatus,
@@ -47,7 +49,7 @@ pub async fn of_the_way(
 ) -> Result<Vec<Finding>> {
     let log = audit::requests_of(&drydock.audit_logs())?;
     let departures = history::departures(&log);
-    super::say(&evictions::cost_in_reviews(&log));
+    screen.note(&evictions::cost_in_reviews(&log));
     let nodes = &maintenance.nodes;
     let mut findings = order::judge(&maintenance.plan().await?, nodes, &departures);
     findings.extend(evictions::once_and_there(nodes, before, &departures, &history::evictions(&log)));
@@ -66,7 +68,7 @@ pub async fn after_completion(client: &Client, maintenance: &Maintenance) -> Res
         let state = if should { "schedulable again" } else { "still cordoned, as it was before" };
         let marked = workload::is_marked(&node) && !is_tainted(&node);
         findings
-            .push(Finding::new(is == should && marked, format!("{name} is {state}, its own taint stands")));
+            .push(Finding::new(is == should && marked, format!("{name} is {state}, and has its own taint")));
     }
     Ok(findings)
 }

@@ -35,18 +35,25 @@ const MANIFEST: &str = include_str!("../manifests/playground.yaml");
 
 /// Creates the workloads and waits until every pod is ready.
 pub fn create(host: &TestHost) -> Result<()> {
+    apply(host)?;
+    wait_ready(host)
+}
+
+/// Creates the workloads.
+pub fn apply(host: &TestHost) -> Result<()> {
     let path = host.dir.join("playground.yaml");
     std::fs::write(&path, MANIFEST)?;
-    host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()])?;
-    wait_ready(host)
+    host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()]).map(drop)
 }
 
 /// Waits until every workload has all of its pods.
 pub fn wait_ready(host: &TestHost) -> Result<()> {
-    for rollout in ROLLOUTS {
-        host.kubectl(&["rollout", "status", rollout, "-n", NAMESPACE, "--timeout=300s"])?;
-    }
-    Ok(())
+    ROLLOUTS.iter().try_for_each(|rollout| wait_for(host, rollout))
+}
+
+/// Waits until one workload has all of its pods.
+pub fn wait_for(host: &TestHost, rollout: &str) -> Result<()> {
+    host.kubectl(&["rollout", "status", rollout, "-n", NAMESPACE, "--timeout=300s"]).map(drop)
 }
 
 /// On which node each pod is, by its UID.
@@ -80,7 +87,7 @@ pub async fn agents_return(client: &Client) -> Result<Finding> {
     };
     let sets: Api<DaemonSet> = Api::namespaced(client.clone(), NAMESPACE);
     until(sets, "agent", Duration::from_secs(300), "on every node", everywhere).await?;
-    Ok(Finding::new(true, format!("the DaemonSet has its pod on each of {nodes} nodes again")))
+    Ok(Finding::new(true, format!("the DaemonSet has its pod on each of the {nodes} nodes again")))
 }
 
 /// Deletes two pods of an application at once, past its budget of one.

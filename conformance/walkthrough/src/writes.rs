@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_api::text::counted;
 use drydock_testkit::finding::Finding;
 use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -74,12 +75,14 @@ impl Writers {
             acknowledged += record.acknowledged;
             unanswered += u64::from(record.acknowledged < record.attempted);
         }
-        let what = format!(
-            "{acknowledged} acknowledged writes of {} objects are there ({unanswered} objects ended with an unanswered \
-             one); lost or wrong: {wrong:?}",
-            records.len()
-        );
-        Ok(vec![Finding::new(wrong.is_empty() && acknowledged > 0, what)])
+        if acknowledged == 0 {
+            return Ok(vec![Finding::new(false, "no write was acknowledged")]);
+        }
+        let writes = counted(acknowledged, "acknowledged write", "acknowledged writes");
+        let objects = counted(records.len() as u64, "object", "objects");
+        let unanswered = counted(unanswered, "last write was", "last writes were");
+        let good = format!("no loss among {writes} of {objects}; {unanswered} unanswered");
+        Ok(vec![Finding::of_nothing(&wrong, &good, "lost or wrong writes")])
     }
 }
 

@@ -11,6 +11,7 @@ pub use config::kubeconfig;
 pub use pki::{CertificateFiles, Pki};
 pub use ports::free_ports;
 pub use process::{Process, Processes};
+pub use programs::{OnStart, StartPhase};
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -44,19 +45,24 @@ pub struct TestHost {
 impl TestHost {
     /// Starts a host and waits until it serves.
     pub async fn start() -> Result<Arc<TestHost>> {
-        TestHost::start_with(false).await
+        TestHost::start_with(false, &|_, _| {}).await
+    }
+
+    /// Starts a host, reports the start of each of its programs, and waits until it serves.
+    pub async fn start_reporting(on_start: OnStart<'_>) -> Result<Arc<TestHost>> {
+        TestHost::start_with(false, on_start).await
     }
 
     /// Starts a host whose audit log has all requests of our programs, and waits until it serves.
     pub async fn start_auditing_programs() -> Result<Arc<TestHost>> {
-        TestHost::start_with(true).await
+        TestHost::start_with(true, &|_, _| {}).await
     }
 
-    async fn start_with(audits_programs: bool) -> Result<Arc<TestHost>> {
+    async fn start_with(audits_programs: bool, on_start: OnStart<'_>) -> Result<Arc<TestHost>> {
         let ports = free_ports(6)?;
         let mut host = TestHost::lay_out(ports[2], format!("http://127.0.0.1:{}", ports[0]))?;
         host.audits_programs |= audits_programs;
-        programs::start_all(&host, &ports).await?;
+        programs::start_all(&host, &ports, on_start).await?;
         Ok(Arc::new(host))
     }
 
@@ -64,7 +70,7 @@ impl TestHost {
     pub async fn start_without_controllers() -> Result<Arc<TestHost>> {
         let ports = free_ports(3)?;
         let host = TestHost::lay_out(ports[2], format!("http://127.0.0.1:{}", ports[0]))?;
-        programs::start_api(&host, [ports[0], ports[1], ports[2]]).await?;
+        programs::start_api(&host, [ports[0], ports[1], ports[2]], &|_, _| {}).await?;
         Ok(Arc::new(host))
     }
 

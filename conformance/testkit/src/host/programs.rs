@@ -10,6 +10,9 @@ use crate::wait::{http_ready, https_ready, server_ready};
 
 /// The host's API server.
 pub(super) const APISERVER: &str = "kube-apiserver";
+const CONTROLLER_MANAGER: &str = "kube-controller-manager";
+const SCHEDULER: &str = "kube-scheduler";
+const KWOK: &str = "kwok";
 
 /// Requests a second that the host's own controllers may make: far more than a test needs, so that they never wait for
 /// their own rate limit.
@@ -19,35 +22,61 @@ const QPS: u32 = 1000;
 const READY: Duration = Duration::from_secs(120);
 
 /// Who the kubelets are, for the audit log.
-const KUBELETS: &str = "kwok";
+const KUBELETS: &str = KWOK;
+
+/// How far the start of a program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartPhase {
+    /// Its process was started.
+    Started,
+    /// It serves.
+    Serves,
+}
+
+/// Is called with the name of a program each time its start gets on.
+pub type OnStart<'a> = &'a (dyn Fn(&str, StartPhase) + Sync);
 
 /// Starts etcd and the API server.
-pub(super) async fn start_api(host: &TestHost, ports: [u16; 3]) -> Result<()> {
+pub(super) async fn start_api(host: &TestHost, ports: [u16; 3], on_start: OnStart<'_>) -> Result<()> {
     let [etcd, peer, secure] = ports;
     write_files(host)?;
+    on_start("etcd", StartPhase::Started);
     host.processes.start("etcd", &host.bin.join("etcd"), &etcd_flags(host, etcd, peer))?;
     http_ready(&format!("127.0.0.1:{etcd}"), "/health", READY).await?;
-    start_apiserver(host, secure).await
+    on_start("etcd", StartPhase::Serves);
+    on_start(APISERVER, StartPhase::Started);
+    start_apiserver(host, secure).await?;
+    on_start(APISERVER, StartPhase::Serves);
+    Ok(())
 }
 
 /// Starts etcd, the API server, and then its clients, and waits until each of them serves: if one did not, tests would
 /// time out without a reason.
-pub(super) async fn start_all(host: &TestHost, ports: &[u16]) -> Result<()> {
+pub(super) async fn start_all(host: &TestHost, ports: &[u16], on_start: OnStart<'_>) -> Result<()> {
     let &[etcd, peer, secure, manager, scheduler, kwok] = ports else { anyhow::bail!("six ports wanted") };
-    start_api(host, [etcd, peer, secure]).await?;
+    start_api(host, [etcd, peer, secure], on_start).await?;
     let admin = host.admin();
-    for (name, flags) in [
-        ("kube-controller-manager", manager_flags(host, &admin, manager)),
-        ("kube-scheduler", scheduler_flags(host, &admin, scheduler)),
-        ("kwok", kwok_flags(&host.kubeconfig(KUBELETS, &["system:masters"])?, kwok)),
-    ] {
-        host.processes.start(name, &host.bin.join(name), &flags)?;
-    }
-    for port in [manager, scheduler] {
-        https_ready(port, "/healthz", READY).await.with_context(|| host.processes.ended_processes())?;
-    }
+    let start = |name: &str, flags: &[String]| {
+        on_start(name, StartPhase::Started);
+        host.processes.start(name, &host.bin.join(name), flags)
+    };
+    start(CONTROLLER_MANAGER, &manager_flags(host, &admin, manager))?;
+    start(SCHEDULER, &scheduler_flags(host, &admin, scheduler))?;
+    start(KWOK, &kwok_flags(&host.kubeconfig(KUBELETS, &["system:masters"])?, kwok))?;
     let kwok = format!("127.0.0.1:{kwok}");
-    http_ready(&kwok, "/healthz", READY).await.with_context(|| host.processes.ended_processes())
+    let all = futures::future::try_join3(
+        serves(CONTROLLER_MANAGER, https_ready(manager, "/healthz", READY), on_start),
+        serves(SCHEDULER, https_ready(scheduler, "/healthz", READY), on_start),
+        serves(KWOK, http_ready(&kwok, "/healthz", READY), on_start),
+    );
+    all.await.map(drop).with_context(|| host.processes.ended_processes())
+}
+
+/// Waits until a program serves, and reports it.
+async fn serves(name: &str, ready: impl Future<Output = Result<()>>, on_start: OnStart<'_>) -> Result<()> {
+    ready.await?;
+    on_start(name, StartPhase::Serves);
+    Ok(())
 }
 
 /// Starts the API server, again if it was killed, and waits until it serves.
