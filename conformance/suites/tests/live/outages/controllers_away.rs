@@ -10,11 +10,15 @@ use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::{eviction_request, eviction_requests};
 use drydock_testkit::kubectl::Kubectl;
 use drydock_testkit::wait::until;
+use http::Request;
 use kube::api::DynamicObject;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use serde_json::{Value, json};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const MINUTE: &str = "--timeout=60s";
+const METRIC: &str = "evictionrequest_controller_imperative_evictions";
 const REFUSED: &str = "Could not evict a pod due to failing eviction requests, number of retries: ";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -39,6 +43,7 @@ async fn a_blocked_pod_stays_while_the_controllers_are_away_and_goes_when_they_a
         entries.is_some_and(|entries| entries.iter().any(is_refused))
     };
     until(requests.clone(), &b, LIMIT, "refused evictions", refused).await?;
+    ensure!(failed_evictions(&drydock, &b, "b").await? > 0, "the metric counts no eviction of b that failed");
 
     ensure!(drydock.kill_manager()?, "there was no manager");
     kubectl.ok(&["delete", "pdb", "b"]).await?;
@@ -62,6 +67,18 @@ fn budget(app: &str) -> Value {
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": app},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": app}}},
     })
+}
+
+/// How many evictions for a request have failed, as the manager's metrics say.
+async fn failed_evictions(drydock: &Drydock, request: &str, pod: &str) -> Result<u64> {
+    let admin = Kubeconfig::read_from(drydock.host.admin())?;
+    let mut config = Config::from_custom_kubeconfig(admin, &KubeConfigOptions::default()).await?;
+    config.cluster_url = drydock.manager_url()?.parse()?;
+    config.accept_invalid_certs = true;
+    let metrics = Client::try_from(config)?.request_text(Request::get("/metrics").body(Vec::new())?).await?;
+    let labels = format!("{{namespace=\"default\",name=\"{request}\",pod=\"{pod}\"}} ");
+    let counted = |line: &str| line.strip_prefix(METRIC)?.strip_prefix(&labels)?.parse().ok();
+    Ok(metrics.lines().find_map(counted).unwrap_or_default())
 }
 
 /// Requests the eviction of a pod. Returns the name of the request.
