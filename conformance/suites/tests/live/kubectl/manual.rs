@@ -37,7 +37,7 @@ async fn explain_knows_every_field_of_both_kinds() -> Result<()> {
         assert!(maintenances.contains(field), "{field:?} is not in {maintenances}");
     }
     for (kind, explained) in [("EvictionRequest", &requests), ("NodeMaintenance", &maintenances)] {
-        for field in fields(kind)? {
+        for field in fields_of(kind)? {
             ensure!(explained.contains(&format!(" {field}\t<")), "{field:?} is not in {explained}");
         }
     }
@@ -45,7 +45,7 @@ async fn explain_knows_every_field_of_both_kinds() -> Result<()> {
 }
 
 /// The fields of a kind and of what it contains of ours, from the OpenAPI document in the repository.
-fn fields(kind: &str) -> Result<BTreeSet<String>> {
+fn fields_of(kind: &str) -> Result<BTreeSet<String>> {
     let document = std::fs::read_to_string(repository().join("apiserver/api/openapi/v3.json"))?;
     let document: Value = serde_json::from_str(&document)?;
     let (mut fields, mut schemas) = (BTreeSet::new(), vec![format!("{PACKAGE}{kind}")]);

@@ -7,12 +7,10 @@ use anyhow::{Result, ensure};
 use drydock_testkit::cluster::create_nodes;
 use drydock_testkit::drydock::{Drydock, Options};
 use drydock_testkit::host::TestHost;
-use drydock_testkit::kinds::{eviction_request, eviction_requests};
+use drydock_testkit::kinds::eviction_request;
 use drydock_testkit::kubectl::Kubectl;
 use drydock_testkit::wait::{api_available, api_unavailable};
 use jiff::Timestamp;
-use kube::Error;
-use kube::api::PostParams;
 use serde_json::json;
 
 use crate::shared::{ABSENT_INTERCEPTOR, Namespace};
@@ -83,9 +81,10 @@ async fn turns_stay_while_our_server_is_away_and_requests_end_when_it_is_back() 
     drydock.kill_apiserver()?;
     api_unavailable(client, API_SERVICE, LIMIT).await?;
 
-    let request = serde_json::from_value(eviction_request("late", &late, "admin.example.com"))?;
-    let refused = eviction_requests(client, "default").create(&PostParams::default(), &request).await;
-    ensure!(matches!(&refused, Err(Error::Api(status)) if status.code == 503), "{refused:?}");
+    let path = "/apis/coordination.k8s.io/v1alpha1/namespaces/default/evictionrequests";
+    let request = eviction_request("late", &late, "admin.example.com").to_string();
+    let refused = kubectl.refused_with(&["create", "--raw", path, "-f", "-"], &request).await?;
+    ensure!(refused.contains("the server is currently unable to handle the request"), "{refused}");
     kubectl.ok(&["delete", "pdb/blocked"]).await?;
     kubectl.ok(&["wait", "pod/blocked", "--for=delete", MINUTE]).await?;
     for pod in ["held", "late"] {

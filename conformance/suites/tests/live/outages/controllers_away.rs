@@ -12,7 +12,6 @@ use drydock_testkit::kubectl::Kubectl;
 use drydock_testkit::wait::until;
 use http::Request;
 use kube::api::DynamicObject;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
@@ -27,6 +26,7 @@ async fn a_blocked_pod_stays_while_the_controllers_are_away_and_goes_when_they_a
     let client = drydock.host.client().await?;
     let kubectl = Kubectl::new(&drydock.host);
     let node = create_nodes(&client, "away", 1).await?.pop().context("no node")?;
+    let token = reader(&kubectl).await?;
     for name in ["a", "b"] {
         kubectl.apply(&pod(name, &node)).await?;
     }
@@ -43,7 +43,8 @@ async fn a_blocked_pod_stays_while_the_controllers_are_away_and_goes_when_they_a
         entries.is_some_and(|entries| entries.iter().any(is_refused))
     };
     until(requests.clone(), &b, LIMIT, "refused evictions", refused).await?;
-    ensure!(failed_evictions(&drydock, &b, "b").await? > 0, "the metric counts no eviction of b that failed");
+    let failed = failed_evictions(&drydock, token.trim(), &b, "b").await?;
+    ensure!(failed > 0, "the metric counts no eviction of b that failed");
 
     ensure!(drydock.kill_manager()?, "there was no manager");
     kubectl.ok(&["delete", "pdb", "b"]).await?;
@@ -70,15 +71,23 @@ fn budget(app: &str) -> Value {
 }
 
 /// How many evictions for a request have failed, as the manager's metrics say.
-async fn failed_evictions(drydock: &Drydock, request: &str, pod: &str) -> Result<u64> {
-    let admin = Kubeconfig::read_from(drydock.host.admin())?;
-    let mut config = Config::from_custom_kubeconfig(admin, &KubeConfigOptions::default()).await?;
-    config.cluster_url = drydock.manager_url()?.parse()?;
+async fn failed_evictions(drydock: &Drydock, token: &str, request: &str, pod: &str) -> Result<u64> {
+    let mut config = Config::new(drydock.manager_url()?.parse()?);
     config.accept_invalid_certs = true;
+    config.auth_info.token = Some(token.to_owned().into());
     let metrics = Client::try_from(config)?.request_text(Request::get("/metrics").body(Vec::new())?).await?;
     let labels = format!("{{namespace=\"default\",name=\"{request}\",pod=\"{pod}\"}} ");
     let counted = |line: &str| line.strip_prefix(METRIC)?.strip_prefix(&labels)?.parse().ok();
     Ok(metrics.lines().find_map(counted).unwrap_or_default())
+}
+
+/// The token of somebody who may read metrics.
+async fn reader(kubectl: &Kubectl) -> Result<String> {
+    let role = ["create", "clusterrole", "metrics-reader", "--verb=get", "--non-resource-url=/metrics"];
+    kubectl.ok(&role).await?;
+    let binding = ["create", "clusterrolebinding", "metrics-reader", "--clusterrole=metrics-reader"];
+    kubectl.ok(&[&binding[..], &["--serviceaccount=default:default"]].concat()).await?;
+    kubectl.ok(&["create", "token", "default"]).await
 }
 
 /// Requests the eviction of a pod. Returns the name of the request.
