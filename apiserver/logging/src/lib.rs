@@ -1,4 +1,4 @@
-//! What both programs share for their logs: the targets that `-v` turns on, the text of an error, and which failures of
+//! What all programs share for their logs: the targets that `-v` turns on, the text of an error, and which failures of
 //! a watch are logged.
 
 pub mod target;

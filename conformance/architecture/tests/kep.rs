@@ -52,7 +52,8 @@ fn rows_are_numbered_and_counted() {
     let no_rule = rows.iter().filter(|row| row.is_no_rule()).count();
     let differs = rows.iter().filter(|row| row.rule.contains("differs:")).count();
     let counts = format!(
-        "In {no_rule} of the {} rows there is no rule, in {differs} Drydock differs; {} tests show the others.",
+        "In {no_rule} of the {} rows there is no rule, in {differs} Drydock differs in something; {} tests show what it \
+         does.",
         rows.len(),
         tests.len()
     );

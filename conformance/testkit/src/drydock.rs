@@ -1,5 +1,5 @@
-//! Drydock in a host: both of our programs as they would run in a cluster, each with the rights of its own
-//! service account from deploy/ and nothing more, registered with the aggregator.
+//! Drydock in a host: our API server, registered with the aggregator, and our controller manager as they would run in a
+//! cluster, each with the rights of its own service account from deploy/base and nothing more.
 
 mod flags;
 
@@ -22,7 +22,7 @@ use crate::wait::{api_available, server_ready};
 const APISERVER: &str = "drydock-apiserver";
 /// The controller manager's process.
 pub const MANAGER: &str = "drydock-controller-manager";
-/// Our programs, which have the same names as their service accounts and roles.
+/// The programs of deploy/base, which have the same names as their service accounts and roles.
 pub const PROGRAMS: [&str; 2] = [APISERVER, MANAGER];
 const STANDBY: &str = "drydock-controller-manager-standby";
 const NAMESPACE: &str = "drydock-system";
@@ -54,11 +54,11 @@ impl fmt::Display for StorageChoice {
 pub struct Options {
     /// Storage of the API server.
     pub storage: StorageChoice,
-    /// `--heartbeat-deadline` of both programs, as they read it (`90s`); their own default if absent.
+    /// `--heartbeat-deadline` of the API server and the controller manager, as they read it (`90s`); their own default if absent.
     pub heartbeat_deadline: Option<String>,
     /// Whether a second controller manager stands by, and takes over within seconds instead of a quarter of a minute.
     pub standby: bool,
-    /// `-v` of both programs.
+    /// `-v` of the API server and the controller manager.
     pub verbosity: u8,
     /// More flags of the API server.
     pub apiserver_flags: Vec<String>,
@@ -73,7 +73,7 @@ pub struct Drydock {
 }
 
 impl Drydock {
-    /// Starts both programs and waits until the host serves our API.
+    /// Starts the API server and the controller manager, and waits until the host serves our API.
     pub async fn start(host: Arc<TestHost>, options: Options) -> Result<Drydock> {
         let drydock = Self::start_without_controllers(host, options).await?;
         for name in drydock.managers() {

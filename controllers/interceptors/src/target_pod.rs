@@ -29,9 +29,27 @@ pub(crate) fn target_of(request: &EvictionRequest, pods: &Store<Pod>) -> Option<
 mod tests {
     use std::collections::BTreeMap;
 
+    use drydock_api::eviction_request::LocalPodReference;
     use drydock_runtime::cache::{MIRROR_ANNOTATION, OwnerRef};
 
     use super::*;
+
+    #[test]
+    fn a_pod_that_has_the_targets_name_and_another_uid_is_not_the_target() {
+        let mut request = EvictionRequest::named("ns", "u-1");
+        let pods = Store::default();
+        let pod = |uid: &str| Pod {
+            name: "db-0".into(),
+            namespace: "ns".into(),
+            uid: uid.into(),
+            ..Pod::default()
+        };
+        request.spec.target.pod = Some(LocalPodReference { name: "db-0".into(), uid: "u-1".into() });
+        pods.apply(pod("u-1"));
+        assert!(target_of(&request, &pods).is_some_and(|target| target.uid == "u-1"));
+        pods.apply(pod("u-2"));
+        assert_eq!(target_of(&request, &pods), None);
+    }
 
     /// A mirror pod is a static one, even if it has a controller; and an owner of a version that is not served makes no
     /// interceptor responsible that would not act.

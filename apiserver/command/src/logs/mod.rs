@@ -21,7 +21,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use limit::Limit;
 use line::LogLines;
 
-/// The flag `-v`, the same for both programs; flatten it into theirs. Each level shows what the lower ones do, and more
+/// The flag `-v`, the same for all programs; flatten it into theirs. Each level shows what the lower ones do, and more
 /// of it.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Verbosity {

@@ -1,4 +1,4 @@
-//! Compares what deploy/ grants to our two programs with what they did: reads the audit logs of hosts in which they ran, and
+//! Compares what deploy/base grants to our API server and our controller manager with what they did: reads the audit logs of hosts in which they ran, and
 //! fails on a rule of their roles that was never used, and on a request of theirs that the host's authorizer forbade.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ const ROLES: [&str; 2] = ["rbac-apiserver.yaml", "rbac-controller-manager.yaml"]
 /// Not of deploy/: the host's own roles, to which deploy/ binds drydock-apiserver.
 const HOSTS_ROLES: [&str; 2] = ["system:auth-delegator", "extension-apiserver-authentication-reader"];
 
-/// Compares the roles of deploy/ with what our programs did.
+/// Compares the roles of deploy/base with what our API server and our controller manager did.
 #[derive(Parser)]
 struct Arguments {
     /// Folder with the audit logs of hosts
@@ -101,7 +101,7 @@ fn main() -> Result<ExitCode> {
     Ok(if unused.is_empty() && forbidden.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Everything that the roles of deploy/ grant to our programs.
+/// Everything that the roles of deploy/base grant to our programs.
 fn granted() -> Result<BTreeSet<(&'static str, Right)>> {
     let mut granted = BTreeSet::new();
     for file in ROLES {

@@ -1,5 +1,7 @@
 //! The controllers' way to our API server: straight to its Service, and through the aggregator while that fails.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Result, ensure};
 use drydock_testkit::drydock::{Drydock, Options};
 use drydock_testkit::host::TestHost;
@@ -17,10 +19,11 @@ const API_SERVICE: &str = "v1alpha1.coordination.k8s.io";
 /// Namespaces of a drain.
 const NAMESPACES: usize = 4;
 
-/// A drain from start to end: all that it writes for our kinds is in our audit log and not in the host's, and the host is
-/// asked nothing about single pods or namespaces.
+/// A drain from start to end: all that it writes for our kinds is in our audit log and not in the host's. The host gets an
+/// eviction of each pod, and is asked nothing about single pods or namespaces.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drain_costs_the_host_no_write_of_our_kinds_and_no_review_of_a_pod() -> Result<()> {
+async fn a_drain_costs_the_host_an_eviction_of_each_pod_no_write_of_our_kinds_and_no_review_of_a_pod()
+-> Result<()> {
     let shared = shared().await?;
     let node = shared.node("direct").await?;
     let mut pods = Vec::new();
@@ -51,6 +54,15 @@ async fn a_drain_costs_the_host_no_write_of_our_kinds_and_no_review_of_a_pod() -
     let log = requests(&shared.drydock.host.audit_log())?;
     let in_hosts = log.iter().find(|request| is_write_of_ours(request) && is_of_drain(request));
     ensure!(in_hosts.is_none(), "the host's log has {in_hosts:?}");
+
+    let is_eviction =
+        |request: &&LoggedRequest| request.is_about("pods/eviction") && request.user.username == USER;
+    let evictions = log.iter().filter(|request| is_eviction(request) && request.succeeded());
+    let namespaces: BTreeSet<&str> = evictions.map(|request| &*request.object_ref.namespace).collect();
+    for i in 0..NAMESPACES {
+        let namespace = format!("direct-{i}");
+        ensure!(namespaces.contains(&*namespace), "no eviction in {namespace}: {namespaces:?}");
+    }
 
     let reviews = log.iter().filter(|request| request.is_about("subjectaccessreviews"));
     let about = reviews.map(|request| &request.request_object["spec"]).filter(|spec| spec["user"] == USER);

@@ -98,6 +98,15 @@ impl Shared {
 }
 
 impl Namespace {
+    /// The namespace `default` of a Drydock of a test's own, when the API is served and pods can be created.
+    pub async fn default_of(drydock: &Drydock) -> Result<Namespace> {
+        let client = drydock.host.client().await?;
+        schema_served(&client, drydock_api::API_VERSION, LIMIT).await?;
+        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
+        until(accounts, "default", LIMIT, "there", |a: Option<&ServiceAccount>| a.is_some()).await?;
+        Ok(Namespace { name: "default".into(), client, kubectl: Kubectl::new(&drydock.host) })
+    }
+
     /// Creates a running pod with an interceptor that does not run, which holds it back; returns its UID.
     pub async fn held_pod(&self, name: &str, node: &str) -> Result<String> {
         let key = format!("interceptor.evictionrequest.coordination.k8s.io/priority_{ABSENT_INTERCEPTOR}");

@@ -1,6 +1,6 @@
 //! User stories of KEP-4563 whose interceptor or requester the test plays: a single replica that migrates, an interceptor
-//! that is at work for long, one that cleans storage up, the interceptors of a pod, a node that is deleted in the middle,
-//! and a descheduler.
+//! that is at work for long, one that cleans storage up, one of a Job, one that ends its pod, the interceptors of a pod, a
+//! node that is deleted in the middle, and a descheduler.
 
 use std::time::Duration;
 
@@ -9,10 +9,9 @@ use drydock_testkit::cluster::create_nodes;
 use drydock_testkit::drydock::{Drydock, Options};
 use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::{eviction_request, eviction_requests, named_node_maintenance};
-use drydock_testkit::kubectl::Kubectl;
-use drydock_testkit::wait::{retry, schema_served, until};
+use drydock_testkit::wait::{retry, until};
 use jiff::{Timestamp, Unit};
-use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Error, ResourceExt};
 use serde_json::{Value, json};
@@ -71,28 +70,28 @@ async fn a_single_replica_leaves_once_its_interceptor_has_brought_up_another() -
 async fn heartbeats_keep_the_turn_through_several_deadlines() -> Result<()> {
     let options = Options { heartbeat_deadline: Some(DEADLINE.into()), ..Options::default() };
     let drydock = Drydock::start(TestHost::start().await?, options).await?;
-    let client = drydock.host.client().await?;
-    schema_served(&client, drydock_api::API_VERSION, LIMIT).await?;
-    let node = create_nodes(&client, "long", 1).await?.remove(0);
-    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
-    until(accounts, "default", LIMIT, "there", |a: Option<&ServiceAccount>| a.is_some()).await?;
-    let kubectl = Kubectl::new(&drydock.host);
-    let namespace = Namespace { name: "default".into(), client, kubectl };
+    let namespace = Namespace::default_of(&drydock).await?;
+    let node = create_nodes(&namespace.client, "long", 1).await?.remove(0);
     let uid = namespace.held_pod("long", &node).await?;
     namespace.kubectl.apply(&eviction_request("long", &uid, "test.example.com")).await?;
     has_its_turn(&namespace, &uid).await?;
     let requests = eviction_requests(&namespace.client, &namespace.name);
     let began = now()?;
-    let mut last = began;
+    let mut last = None;
     for heartbeat in 0..HEARTBEATS {
         // The API server takes it a minute after the one before.
         let late = || format!("heartbeat {heartbeat} was not taken");
         retry(Duration::from_secs(120), late, async || {
-            last = now()?;
-            let entry = json!({"startTime": began, "heartbeatTime": last, "message": "working"});
+            let at = now()?;
+            let entry = json!({"startTime": began, "heartbeatTime": at, "message": "working"});
             match report(&requests, &uid, entry).await {
-                Err(error) if is_invalid(&error) => Ok(false),
-                other => other.map(|_| true),
+                // One of the same second is the one before.
+                Ok(()) if last != Some(at) => {
+                    last = Some(at);
+                    Ok(true)
+                }
+                Err(error) if !is_invalid(&error) => Err(error),
+                _ => Ok(false),
             }
         })
         .await?;
@@ -196,6 +195,65 @@ async fn a_pod_whose_storage_was_cleaned_up_waits_for_its_budget() -> Result<()>
     kubectl.ok(&["wait", "persistentvolumeclaim/data", "--for=delete", "--timeout=60s"]).await.map(drop)
 }
 
+/// "If required, custom interceptors can be implemented to support custom eviction logic for specialized types of jobs."
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_of_a_job_stays_for_its_interceptors_turn_and_leaves_after_it() -> Result<()> {
+    let shared = shared().await?;
+    let namespace = shared.namespace("job").await?;
+    let (node, kubectl) = (shared.node("job").await?, &namespace.kubectl);
+    kubectl.apply(&job(&node)).await?;
+    kubectl.ok(&["wait", "job/train", "--for=jsonpath={.status.ready}=1", "--timeout=60s"]).await?;
+    let pods: Api<Pod> = Api::namespaced(namespace.client.clone(), &namespace.name);
+    let pod = pods.list(&ListParams::default()).await?.items.pop().context("no pod")?;
+    let uid = pod.uid().context("no uid")?;
+    kubectl.apply(&named_node_maintenance("job", "Drain", &[&node])).await?;
+    has_its_turn(&namespace, &uid).await?;
+    let requests = eviction_requests(&namespace.client, &namespace.name);
+    let began = now()?;
+    let mut entry = json!({"startTime": began, "heartbeatTime": began, "message": "writing a checkpoint"});
+    report(&requests, &uid, entry.clone()).await?;
+    let kept = pods.get(&pod.name_any()).await?;
+    ensure!(kept.metadata.deletion_timestamp.is_none(), "it was evicted in the interceptor's turn");
+
+    (entry["completionTime"], entry["message"]) = (json!(now()?), "written".into());
+    report(&requests, &uid, entry).await?;
+    kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Evicted", "--timeout=60s"]).await?;
+    let status = requests.get(&uid).await?.data["status"].take();
+    let processed = json!([ABSENT_INTERCEPTOR, "imperative-eviction.k8s.io"]);
+    ensure!(status["processedInterceptors"] == processed, "{status}");
+    kubectl.ok(&["wait", "nodemaintenance/job", "--for=condition=Drained", "--timeout=60s"]).await?;
+    kubectl.ok(&["delete", "job/train", "nodemaintenance/job", "--timeout=60s"]).await.map(drop)
+}
+
+/// Story 7: "by means other than pod deletion", so that the object stays "for tracking and debugging purposes".
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_its_interceptor_ends_is_evicted_and_its_object_stays() -> Result<()> {
+    let shared = shared().await?;
+    let namespace = shared.namespace("ended-pod").await?;
+    let (node, kubectl) = (shared.node("ended-pod").await?, &namespace.kubectl);
+    kubectl.apply(&never_restarted(&node)).await?;
+    kubectl.ok(&["wait", "pod/ended", "--for=condition=Ready", "--timeout=60s"]).await?;
+    let pod = kubectl.object("pod", "ended").await?;
+    let uid = pod["metadata"]["uid"].as_str().context("no uid")?;
+    kubectl.apply(&named_node_maintenance("ended-pod", "Drain", &[&node])).await?;
+    has_its_turn(&namespace, uid).await?;
+    let requests = eviction_requests(&namespace.client, &namespace.name);
+    let began = now()?;
+    report(&requests, uid, json!({"startTime": began, "heartbeatTime": began, "message": "ending it"}))
+        .await?;
+    let succeeded = r#"{"status":{"phase":"Succeeded"}}"#;
+    kubectl.ok(&["patch", "pod", "ended", "--subresource=status", "-p", succeeded]).await?;
+
+    kubectl.ok(&["wait", "evreq", uid, "--for=condition=Evicted", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "nodemaintenance/ended-pod", "--for=condition=Drained", "--timeout=60s"]).await?;
+    let status = requests.get(uid).await?.data["status"].take();
+    ensure!(status["conditions"][0]["reason"] == "PodTerminated", "{status}");
+    ensure!(status["processedInterceptors"] == json!([ABSENT_INTERCEPTOR]), "{status}");
+    let left = kubectl.object("pod", "ended").await?;
+    ensure!(left["metadata"]["uid"] == uid && left["metadata"]["deletionTimestamp"].is_null(), "{left}");
+    kubectl.ok(&["delete", "nodemaintenance/ended-pod", "--timeout=60s"]).await.map(drop)
+}
+
 /// Story 4: a node is no longer the right one for the pods of a Deployment. The descheduler asks for all of them at once,
 /// with the rights that it needs and no others; they go one after the other, as their budget wants it.
 #[tokio::test(flavor = "multi_thread")]
@@ -270,6 +328,28 @@ fn placed() -> Value {
             "replicas": 3, "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": spec},
         },
+    })
+}
+
+/// A Job of one pod on a node, which its interceptor holds back.
+fn job(node: &str) -> Value {
+    let annotations = json!({format!("{KEY}{ABSENT_INTERCEPTOR}"): "10/controller"});
+    let spec = json!({
+        "nodeSelector": {"kubernetes.io/hostname": node}, "restartPolicy": "Never",
+        "containers": [{"name": "c", "image": "none"}],
+    });
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"},
+        "spec": {"template": {"metadata": {"annotations": annotations}, "spec": spec}},
+    })
+}
+
+/// A pod that ends for good when its process does, which its interceptor holds back.
+fn never_restarted(node: &str) -> Value {
+    let annotations = json!({format!("{KEY}{ABSENT_INTERCEPTOR}"): "10/controller"});
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "ended", "annotations": annotations},
+        "spec": {"nodeName": node, "restartPolicy": "Never", "containers": [{"name": "c", "image": "none"}]},
     })
 }
 

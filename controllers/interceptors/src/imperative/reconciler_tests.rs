@@ -129,6 +129,22 @@ async fn the_counter_of_the_kep_counts_evictions_that_failed() {
     );
 }
 
+#[tokio::test]
+async fn a_pod_is_evicted_in_the_turn_of_imperative_eviction_and_in_no_other() {
+    let context = context(|_, _, _| (200, serde_json::to_value(request("p")).unwrap()));
+    let queue = WorkQueue::new("q", &context.metrics, drydock_runtime::queue::ExponentialBackoff::WRITES);
+    let reconciler = ImperativeReconciler::new(context.clone(), queue);
+    let key = ObjectKey::new("ns", "p");
+    context.caches.pods.apply(pod("p"));
+    for (active, taken) in [(&["a.example.com"][..], None), (&[], None), (&[NAME], Some(key.clone()))] {
+        let mut request = request("p");
+        request.status.active_interceptors = active.iter().map(|name| (*name).to_owned()).collect();
+        context.caches.requests.apply(request);
+        reconciler.reconcile(key.clone()).await.unwrap();
+        assert_eq!(reconciler.pool.lock().take(Instant::now()), taken, "{active:?} is active");
+    }
+}
+
 /// While `kubectl drain` used up a budget, the owners of pods that waited for it got an event that it lets no
 /// pod go.
 #[tokio::test]

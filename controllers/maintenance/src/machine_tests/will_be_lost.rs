@@ -44,6 +44,18 @@ fn it_can_be_read_before_the_drain_and_names_five_pods() {
 }
 
 #[test]
+fn pods_that_will_be_lost_and_pods_with_data_are_asked_to_leave_all_the_same() {
+    let mut sim = Sim::new(&["a"]);
+    let data = || json!({ "name": "v", "emptyDir": {} });
+    sim.pod("a", "bare", &json!({}));
+    sim.pod("a", "bare-with-data", &with_volume(json!({}), data()));
+    sim.pod("a", "web-with-data", &with_volume(controlled(), data()));
+    sim.maintenance("m", "Drain", &["a"]);
+    sim.settle();
+    assert_eq!(sim.requested(), ["bare", "bare-with-data", "web-with-data"]);
+}
+
+#[test]
 fn nothing_is_lost_with_pods_of_controllers_and_mirror_pods() {
     let mut sim = Sim::new(&["a"]);
     sim.pod("a", "web", &controlled());

@@ -196,7 +196,7 @@ fn last_types<'a>(world: &World, holders: &HashMap<&'a str, Vec<usize>>) -> Hash
 pub(crate) const STAYS_OWN: &str = "No other node takes pods, and the drain would stop without this one, which is Drydock's own: make \
                               another node schedulable, or delete the pod by hand";
 
-/// Names of the programs, as deploy/ labels their pods.
+/// Names of the programs that a drain needs, as deploy/base labels their pods.
 const PROGRAMS: [&str; 2] = ["drydock-apiserver", "drydock-controller-manager"];
 const NAME_LABEL: &str = "app.kubernetes.io/name";
 

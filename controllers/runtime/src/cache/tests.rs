@@ -129,6 +129,14 @@ fn pod_with_nulls_and_unknown_phase_is_read() {
 }
 
 #[test]
+fn pod_of_a_workload_or_of_a_pod_group_is_in_a_group() {
+    for (field, in_group) in [("workloadRef", true), ("schedulingGroup", true), ("nodeSelector", false)] {
+        let pod = json!({"metadata": {"name": "p"}, "spec": {field: {"name": "w", "podGroup": "g"}}});
+        assert_eq!(serde_json::from_value::<Pod>(pod).unwrap().in_group, in_group, "{field}");
+    }
+}
+
+#[test]
 fn budget_without_selector_covers_nothing_and_empty_selector_everything() {
     let none: PodDisruptionBudget = serde_json::from_value(json!({"spec": {}})).unwrap();
     let all: PodDisruptionBudget = serde_json::from_value(json!({"spec": {"selector": {}}})).unwrap();

@@ -1,8 +1,15 @@
 //! `kubectl explain` is the manual.
 
-use anyhow::Result;
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use drydock_testkit::host::repository;
+use serde_json::Value;
 
 use crate::shared::shared;
+
+/// What the names of our own schemas begin with.
+const PACKAGE: &str = "io.k8s.api.coordination.v1alpha1.";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn explain_knows_every_field_of_both_kinds() -> Result<()> {
@@ -29,7 +36,28 @@ async fn explain_knows_every_field_of_both_kinds() -> Result<()> {
     for field in fields {
         assert!(maintenances.contains(field), "{field:?} is not in {maintenances}");
     }
+    for (kind, explained) in [("EvictionRequest", &requests), ("NodeMaintenance", &maintenances)] {
+        for field in fields_of(kind)? {
+            ensure!(explained.contains(&format!(" {field}\t<")), "{field:?} is not in {explained}");
+        }
+    }
     Ok(())
+}
+
+/// The fields of a kind and of what it contains of ours, from the OpenAPI document in the repository.
+fn fields_of(kind: &str) -> Result<BTreeSet<String>> {
+    let document = std::fs::read_to_string(repository().join("apiserver/api/openapi/v3.json"))?;
+    let document: Value = serde_json::from_str(&document)?;
+    let (mut fields, mut schemas) = (BTreeSet::new(), vec![format!("{PACKAGE}{kind}")]);
+    while let Some(schema) = schemas.pop() {
+        let properties = &document["components"]["schemas"][&schema]["properties"];
+        fields.extend(properties.as_object().into_iter().flatten().map(|(field, _)| field.clone()));
+        let referred = properties.to_string();
+        let referred = referred.split('"').filter_map(|text| text.strip_prefix("#/components/schemas/"));
+        schemas.extend(referred.filter(|name| name.starts_with(PACKAGE)).map(str::to_owned));
+    }
+    ensure!(fields.len() > 4, "the document has no fields of {kind}");
+    Ok(fields)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,13 +11,13 @@ use drydock_testkit::drydock::{Drydock, Options};
 use drydock_testkit::host::{TestHost, repository};
 use drydock_testkit::kinds::named_node_maintenance;
 use drydock_testkit::kubectl::Kubectl;
-use drydock_testkit::wait::{schema_served, until};
+use drydock_testkit::wait::until;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::Api;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::shared::LIMIT;
+use crate::shared::{LIMIT, Namespace};
 
 const ANNOTATION: &str = "nodemaintenance.k8s.io/cordoned-by";
 const TAINT: &str = "nodemaintenance.k8s.io/draining-daemonsets";
@@ -26,7 +26,7 @@ const REGISTERED: &str = "interceptor.evictionrequest.coordination.k8s.io/priori
 
 /// The nodes stayed cordoned and tainted forever, and no namespace could be deleted.
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_are_as_before_though_both_programs_went_first() -> Result<()> {
+async fn nodes_are_as_before_though_the_api_server_and_the_controllers_went_first() -> Result<()> {
     let site = Site::start().await?;
     site.drydock.kill_manager()?;
     site.drydock.kill_apiserver()?;
@@ -83,7 +83,8 @@ exec {kubectl} "$@"
     site.is_as_before().await
 }
 
-/// A cluster in which both nodes have been drained, one of which an admin had cordoned.
+/// A cluster in which two nodes have been drained, one of which an admin had cordoned. On a third one runs a pod whose
+/// eviction is requested.
 struct Site {
     drydock: Drydock,
     kubectl: Kubectl,
@@ -102,13 +103,14 @@ impl Site {
         let kubectl = Kubectl::new(&host);
         kubectl.ok(&["cordon", "cordoned-000"]).await?;
         let drydock = Drydock::start(host, Options::default()).await?;
-        schema_served(&client, drydock_api::API_VERSION, LIMIT).await?;
+        let namespace = Namespace::default_of(&drydock).await?;
         let nodes = ["free-000", "cordoned-000"];
         kubectl.apply(&named_node_maintenance("all", "Drain", &nodes)).await?;
         kubectl.ok(&["wait", "nodemaintenance/all", "--for=condition=Drained", "--timeout=60s"]).await?;
         let drained = "--for=condition=Drained";
         kubectl.ok(&["wait", "node/free-000", "node/cordoned-000", drained, "--timeout=60s"]).await?;
         leave_surges(&kubectl).await?;
+        namespace.held_request("asked", "other-000").await?;
         Ok(Site { drydock, kubectl })
     }
 
@@ -150,6 +152,9 @@ impl Site {
         }
         let pods = self.kubectl.ok(&["get", "pods", "-o", "yaml"]).await?;
         ensure!(pods.contains("kind: Pod") && !pods.contains(REGISTERED), "{pods}");
+        let asked = self.kubectl.object("pod", "asked").await?;
+        ensure!(asked["status"]["phase"] == "Running", "{asked}");
+        ensure!(asked["metadata"]["deletionTimestamp"].is_null(), "its request was carried out: {asked}");
         let label = ["-l", "app.kubernetes.io/part-of=drydock", "-o", "name", "--all-namespaces"];
         for kind in ["clusterroles", "clusterrolebindings", "rolebindings", "flowschemas", "apiservices"] {
             let left = self.kubectl.ok(&[&["get", kind], &label[..]].concat()).await?;

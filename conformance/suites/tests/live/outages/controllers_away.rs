@@ -10,11 +10,14 @@ use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::{eviction_request, eviction_requests};
 use drydock_testkit::kubectl::Kubectl;
 use drydock_testkit::wait::until;
+use http::Request;
 use kube::api::DynamicObject;
+use kube::{Client, Config};
 use serde_json::{Value, json};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const MINUTE: &str = "--timeout=60s";
+const METRIC: &str = "evictionrequest_controller_imperative_evictions";
 const REFUSED: &str = "Could not evict a pod due to failing eviction requests, number of retries: ";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -23,6 +26,7 @@ async fn a_blocked_pod_stays_while_the_controllers_are_away_and_goes_when_they_a
     let client = drydock.host.client().await?;
     let kubectl = Kubectl::new(&drydock.host);
     let node = create_nodes(&client, "away", 1).await?.pop().context("no node")?;
+    let token = reader(&kubectl).await?;
     for name in ["a", "b"] {
         kubectl.apply(&pod(name, &node)).await?;
     }
@@ -39,6 +43,8 @@ async fn a_blocked_pod_stays_while_the_controllers_are_away_and_goes_when_they_a
         entries.is_some_and(|entries| entries.iter().any(is_refused))
     };
     until(requests.clone(), &b, LIMIT, "refused evictions", refused).await?;
+    let failed = failed_evictions(&drydock, token.trim(), &b, "b").await?;
+    ensure!(failed > 0, "the metric counts no eviction of b that failed");
 
     ensure!(drydock.kill_manager()?, "there was no manager");
     kubectl.ok(&["delete", "pdb", "b"]).await?;
@@ -62,6 +68,26 @@ fn budget(app: &str) -> Value {
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": app},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": app}}},
     })
+}
+
+/// How many evictions for a request have failed, as the manager's metrics say.
+async fn failed_evictions(drydock: &Drydock, token: &str, request: &str, pod: &str) -> Result<u64> {
+    let mut config = Config::new(drydock.manager_url()?.parse()?);
+    config.accept_invalid_certs = true;
+    config.auth_info.token = Some(token.to_owned().into());
+    let metrics = Client::try_from(config)?.request_text(Request::get("/metrics").body(Vec::new())?).await?;
+    let labels = format!("{{namespace=\"default\",name=\"{request}\",pod=\"{pod}\"}} ");
+    let counted = |line: &str| line.strip_prefix(METRIC)?.strip_prefix(&labels)?.parse().ok();
+    Ok(metrics.lines().find_map(counted).unwrap_or_default())
+}
+
+/// The token of somebody who may read metrics.
+async fn reader(kubectl: &Kubectl) -> Result<String> {
+    let role = ["create", "clusterrole", "metrics-reader", "--verb=get", "--non-resource-url=/metrics"];
+    kubectl.ok(&role).await?;
+    let binding = ["create", "clusterrolebinding", "metrics-reader", "--clusterrole=metrics-reader"];
+    kubectl.ok(&[&binding[..], &["--serviceaccount=default:default"]].concat()).await?;
+    kubectl.ok(&["create", "token", "default"]).await
 }
 
 /// Requests the eviction of a pod. Returns the name of the request.

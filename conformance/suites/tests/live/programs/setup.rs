@@ -1,4 +1,4 @@
-//! Both programs, with the flags that they need to run in the shared host.
+//! The API server and the controller manager, with the flags that they need to run in the shared host.
 
 use std::path::PathBuf;
 
