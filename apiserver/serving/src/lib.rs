@@ -7,6 +7,7 @@
 //!   health              /livez, /readyz and /healthz
 //!   auth                authn, authz, and the reviews by which the host decides
 //!   wire                the form of an answer: what the client negotiated, Status, bytes
+//!   clock               the monotonic clock
 //!   connection          what can be ended from outside: a connection, or one of its streams
 //!   guarded_body        a body that keeps something until it has been sent
 //!   host                how the host is reached, and reflectors of its objects
@@ -21,6 +22,7 @@ pub mod auth;
 pub mod health;
 pub mod wire;
 
+pub mod clock;
 pub mod connection;
 pub mod guarded_body;
 pub mod host;

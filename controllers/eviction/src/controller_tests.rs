@@ -80,15 +80,19 @@ fn reconciler(context: ControllerContext) -> (RequestReconciler, ObjectKey) {
 async fn the_time_of_a_turn_is_read_after_the_pod_was() {
     let (read, written) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
     let (at_read, at_write) = (read.clone(), written.clone());
+    // The clock of the context, which is made with this host.
+    let clock = Arc::new(std::sync::OnceLock::<Clock>::new());
+    let hosts = clock.clone();
     let (reconciler, key) = reconciler(context(move |method, path, body| {
         if method == "PATCH" {
             *at_write.lock() = body["status"]["activationTime"].as_str().map(ToOwned::to_owned);
             return (200, serde_json::to_value(request()).unwrap());
         }
         assert!(path.contains("/pods/p"), "{path}");
-        *at_read.lock() = Some(Timestamp::now());
+        *at_read.lock() = hosts.get().map(Clock::now);
         (200, json!({ "metadata": { "name": "p", "namespace": "ns", "uid": "uid" }, "spec": {} }))
     }));
+    clock.set(reconciler.context.clock).unwrap();
     assert_eq!(reconciler.reconcile(key).await.unwrap(), Requeue::Never);
     let written: Timestamp = written.lock().as_ref().expect("the first turn is written").parse().unwrap();
     assert!(written >= drydock_api::time::truncate_to_micros(read.lock().unwrap()), "{written}");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A request that was evicted `ago` seconds ago, and is kept forever for its requester.
+/// A request that was evicted `ago` seconds before the others of age 0, and is kept forever for its requester.
 fn evicted(name: &str, ago: i64) -> EvictionRequest {
     let mut request = EvictionRequest::named("ns", name);
     request.metadata.uid = format!("uid-{name}");
@@ -21,7 +21,7 @@ fn evicted(name: &str, ago: i64) -> EvictionRequest {
     request.status.conditions = vec![Condition {
         type_: EVICTED.into(),
         status: "True".into(),
-        last_transition_time: Some(Timestamp::from_second(Timestamp::now().as_second() - ago).unwrap()),
+        last_transition_time: Some(Timestamp::from_second(1_800_000_000 - ago).unwrap()),
         ..Default::default()
     }];
     request

@@ -63,13 +63,13 @@ async fn the_beginning_of_a_default_interceptor_is_no_news() {
 async fn what_began_before_this_term_gets_an_event_only_if_the_term_before_did_not_see_it() {
     let long_ago = Timestamp::now() - SignedDuration::from_secs(60);
     assert_eq!(events(None, Some(request(SAVER, Some(long_ago)))), [""; 0]);
-    let in_the_gap = Timestamp::now() + SignedDuration::from_secs(1);
+    let in_the_gap = Timestamp::now() + SignedDuration::from_hours(1);
     assert_eq!(events(None, Some(request(SAVER, Some(in_the_gap)))).len(), 2);
 }
 
 /// A request whose active interceptor has reported, and completed its turn or not; these field managers own its entry.
 fn written_by(managers: &[&str], begun: bool, completed: bool) -> Arc<EvictionRequest> {
-    let now = Timestamp::now() + SignedDuration::from_secs(1);
+    let now = Timestamp::now() + SignedDuration::from_hours(1);
     let mut request = (*request(SAVER, begun.then_some(now))).clone();
     request.status.interceptors[0].completion_time = completed.then_some(now);
     let fields = json!({"f:status": {"f:interceptors": {(format!("k:{{\"name\":\"{SAVER}\"}}")): {}}}});

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use drydock_machinery::quote::go_quote;
+use drydock_serving::clock;
 use http::{HeaderMap, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use kube::Client;
@@ -44,7 +45,7 @@ pub async fn post(
     deadline: Instant,
 ) -> Result<Bytes, WebhookCallError> {
     let client = to.client(host).map_err(|why| WebhookCallError { why, code: 500 })?;
-    let left = deadline.saturating_duration_since(Instant::now());
+    let left = deadline.saturating_duration_since(clock::now());
     let url = with_timeout(to.url()?, left);
     let failed = |why: &str| format!("Post {}: {why}", go_quote(&url));
     let body = Bytes::from(review.to_string());

@@ -18,6 +18,7 @@ use std::time::Instant;
 use arc_swap::ArcSwapOption;
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{AdmissionAttributes, VersionedWrite};
+use drydock_serving::clock;
 use kube::Client;
 use serde_json::Value;
 
@@ -139,7 +140,7 @@ impl Webhooks {
         let uid = uuid::Uuid::new_v4().to_string();
         let review = review::review(version, &uid, request, object);
         let deadline =
-            hook.timeout.map_or(request.deadline, |time| request.deadline.min(Instant::now() + time));
+            hook.timeout.map_or(request.deadline, |time| request.deadline.min(clock::now() + time));
         let body = call::post(&self.host, &hook.endpoint, &review, deadline).await;
         let body = body.map_err(|failed| {
             WebhookError::calling(name, failed.code, format_args!("failed to call webhook: {}", failed.why))

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use drydock_machinery::{ApiError, Object, go_json};
 use drydock_server::admission::{Admission, AdmissionAttributes, Phase};
 use drydock_server::audit::Level;
+use drydock_serving::clock;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -59,7 +60,7 @@ impl MutatingWebhooks {
                     "failed to call a mutating webhook, which it says to ignore"
                 );
                 annotations.failed_open();
-                if Instant::now() >= request.deadline {
+                if clock::now() >= request.deadline {
                     return Err(ApiError::timeout("request did not complete within requested timeout", 0));
                 }
                 Ok(None)

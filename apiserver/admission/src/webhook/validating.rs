@@ -6,6 +6,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
 use drydock_server::admission::{Admission, AdmissionAttributes};
+use drydock_serving::clock;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
@@ -71,7 +72,7 @@ impl Admission for ValidatingWebhooks {
                 concerned.push((hook, write));
             }
         }
-        if !concerned.is_empty() && Instant::now() >= request.deadline {
+        if !concerned.is_empty() && clock::now() >= request.deadline {
             return Err(ApiError::timeout("request did not complete within requested timeout", 0));
         }
         let asked = concerned.iter().enumerate().map(|(place, (hook, write))| async move {

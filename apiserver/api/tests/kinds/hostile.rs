@@ -1,6 +1,6 @@
 //! Attacks on the two kinds with large bodies: lists, names and selectors that were not limited.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use drydock_api::eviction_request::interceptors::AllowedNames;
 use drydock_api::eviction_request::status_validation::StatusUpdate;
@@ -11,10 +11,17 @@ use drydock_machinery::field::Path;
 use drydock_machinery::kind::Kind;
 use drydock_machinery::strategy::Strategy;
 use drydock_machinery::{ApiError, Object};
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
 /// Code with quadratic time takes minutes.
 const AMPLE: Duration = Duration::from_secs(10);
+
+/// The processor time that this thread has had: how busy the machine is does not count.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
+}
 
 fn read(kind: &dyn Kind, field: &str, value: &str) -> Result<Decoded, ApiError> {
     let (outer, inner) = field.split_once('.').unwrap();
@@ -23,9 +30,9 @@ fn read(kind: &dyn Kind, field: &str, value: &str) -> Result<Decoded, ApiError> 
 }
 
 fn refusal(kind: &dyn Kind, field: &str, value: &str) -> String {
-    let start = Instant::now();
+    let start = processor_time();
     let error = read(kind, field, value).unwrap_err();
-    assert!(start.elapsed() < AMPLE);
+    assert!(processor_time() - start < AMPLE);
     assert_eq!(error.code(), 422, "{error}");
     error.status.message.split_once(" is invalid: ").unwrap().1.to_owned()
 }
@@ -149,9 +156,9 @@ fn processed_interceptors_are_counted_before_they_are_compared() {
         heartbeat_deadline: Duration::from_secs(1200),
         allowed: &AllowedNames::default(),
     };
-    let start = Instant::now();
+    let start = processor_time();
     let errors = update.validate();
-    assert!(start.elapsed() < AMPLE);
+    assert!(processor_time() - start < AMPLE);
     assert_eq!(
         errors[0].to_string(),
         "status.processedInterceptors: Too many: 400000: must have at most 17 items"

@@ -1,12 +1,13 @@
 //! Regression tests for time that grew faster than the body. The limit is far above linear time, and far below the
 //! rest.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use drydock_machinery::Object;
 use drydock_machinery::decode::{Format, decode_value_strictly};
 use drydock_machinery::managed_fields::{FieldManager, Set};
 use drydock_machinery::patch::{json_patch, strategic_merge_patch};
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 
 use super::{schema, thing};
@@ -14,10 +15,17 @@ use super::{schema, thing};
 const AMPLE: Duration = Duration::from_secs(10);
 
 fn in_passing<T>(work: impl FnOnce() -> T) -> T {
-    let start = Instant::now();
+    let start = processor_time();
     let done = work();
-    assert!(start.elapsed() < AMPLE, "{:?}", start.elapsed());
+    let took = processor_time() - start;
+    assert!(took < AMPLE, "{took:?}");
     done
+}
+
+/// The processor time that this thread has had: how busy the machine is does not count.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
 }
 
 /// Regression: each duplicate key was reported with its whole path; a patch of 1 MB blocked the server for half a
@@ -64,8 +72,8 @@ fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
 /// Regression: each path into an atomic value was inserted before all members that sort after it.
 #[test]
 fn paths_into_atomic_values_before_many_members() {
-    let keys = (0..60_000).map(|n| (format!("k:{{\"uid\":\"{n}\"}}"), json!({"f:name": {}})));
-    let indices = (0..200_000).map(|n| (format!("i:{n}"), json!({})));
+    let keys = (0..30_000).map(|n| (format!("k:{{\"uid\":\"{n}\"}}"), json!({"f:name": {}})));
+    let indices = (0..100_000).map(|n| (format!("i:{n}"), json!({})));
     let references: Map<String, Value> = keys.chain(indices).collect();
     let fields = json!({"f:metadata": {"f:ownerReferences": references}});
     let object = with_entries(&[entry("m", "Update", &fields)]);

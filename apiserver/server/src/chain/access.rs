@@ -13,6 +13,7 @@ use drydock_serving::auth::authn::{AuthenticationError, Peer};
 use drydock_serving::auth::authz::{AuthorizationAttributes, Decision};
 use drydock_serving::auth::impersonation::{Impersonated, ImpersonationMode};
 use drydock_serving::auth::{Caller, ProvedBy};
+use drydock_serving::clock;
 use drydock_serving::request::user::User;
 use http::{HeaderMap, StatusCode};
 
@@ -115,7 +116,7 @@ impl Chain {
         work: RequestWork<'_>,
         by: Instant,
     ) -> Result<Seats, ApiError> {
-        let left = by.saturating_duration_since(Instant::now());
+        let left = by.saturating_duration_since(clock::now());
         let listed_bytes = |listed: &_, enough| work.sum(|info| self.api.listed_bytes(info, listed, enough));
         self.flow_control.acquire(level, user, work, left, listed_bytes).await.map_err(|_| {
             self.metrics.terminated(&self.metrics_info(work.info), StatusCode::TOO_MANY_REQUESTS);

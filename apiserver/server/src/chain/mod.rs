@@ -18,6 +18,7 @@ use drydock_serving::auth::Caller;
 use drydock_serving::auth::authn::{Authenticator, Peer, Proof};
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 use drydock_serving::auth::impersonation::Impersonation;
+use drydock_serving::clock;
 use drydock_serving::health::Health;
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;
@@ -80,7 +81,7 @@ impl Chain {
         request: http::Request<Body>,
         peer: &Peer,
     ) -> Response<ResponseBody<ResponseGuard>> {
-        let started = Instant::now();
+        let started = clock::now();
         let info = Arc::new(RequestInfo::parse(request.method(), request.uri()));
         let audit_id = audit::headers::audit_id(request.headers());
         let deadline = deadline::of(&info, self.request_timeout);
@@ -117,7 +118,7 @@ impl Chain {
         of: RequestOutcome<'_>,
     ) -> Response<ResponseBody<ResponseGuard>> {
         audit::headers::write_audit_id(response.headers_mut(), of.audit_id);
-        let took = of.started.elapsed();
+        let took = clock::now().saturating_duration_since(of.started);
         spans::answered(of.info, of.audit_id, of.code, took);
         let info = self.metrics_info(of.info);
         self.metrics.answered(&info, of.applies, of.code, took);
@@ -144,7 +145,7 @@ impl Chain {
             return (answer, ResponseGuard::None);
         }
         let deadline = match info.check_path().and(deadline) {
-            Ok(time) => Instant::now() + time,
+            Ok(time) => clock::now() + time,
             Err(error) => {
                 asked.peer.proves(Proof::Unasked);
                 audit.status(&error.status);

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use drydock_machinery::ApiError;
+use drydock_serving::clock;
 use drydock_serving::request::user::User;
 use drydock_storage::storage::MemoryBudget;
 use parking_lot::Mutex;
@@ -155,7 +156,7 @@ impl Holding {
         let taken = match budget.try_take(self.user.flow(), self.level, units) {
             Some(taken) => taken,
             None => {
-                let left = self.deadline.saturating_duration_since(Instant::now());
+                let left = self.deadline.saturating_duration_since(clock::now());
                 let wait = budget.wait(self.user.flow(), self.level, units);
                 let waited = tokio::time::timeout(LONGEST_WAIT.min(left / 4), wait).await;
                 waited.map_err(|_| ApiError::too_many_requests(budget.refusal, 1))?

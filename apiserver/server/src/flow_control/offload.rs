@@ -130,7 +130,7 @@ mod tests {
         let (tell, told) = std::sync::mpsc::sync_channel(1);
         let request = async move {
             begin.send(()).unwrap();
-            told.recv_timeout(Duration::from_secs(20)).unwrap()
+            told.recv_timeout(Duration::from_secs(60)).unwrap()
         };
         let user = user();
         let computing = offload.run(&user, PriorityLevel::Everybody, soon(), request);

@@ -2,13 +2,14 @@
 //! may open one more stream.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use axum::body::Body;
 use drydock_serving::auth::Caller;
 use drydock_serving::auth::authn::Credential;
 use drydock_serving::auth::authz::AuthorizationAttributes;
 use drydock_serving::auth::impersonation::ImpersonationMode;
+use drydock_serving::clock;
 use drydock_serving::request::info::RequestInfo;
 use drydock_serving::request::user::User;
 use futures::StreamExt;
@@ -85,7 +86,7 @@ impl Chain {
         }
         // No call waits for room: a client that sends its message slowly would delay others.
         let level = self.flow_control.level_of(&caller.user);
-        let mut holding = grpc.messages.holding(&caller.user, level, Instant::now());
+        let mut holding = grpc.messages.holding(&caller.user, level, clock::now());
         holding.take(CALL).await?;
         let path = &call.parsed.path;
         let message = message::read(headers, body, Some(&mut holding), message::MAX_BYTES).await?;

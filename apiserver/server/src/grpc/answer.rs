@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use axum::body::Body;
 use bytes::Bytes;
 use drydock_machinery::ApiError;
+use drydock_serving::clock;
 use drydock_serving::request::user::User;
 use futures::FutureExt;
 use http::{HeaderMap, Request, Response, request};
@@ -44,7 +45,7 @@ impl GrpcCall<'_> {
         let deadline = earliest(self.client_deadline, certificate_end);
         let streaming = answer.extensions_mut().remove::<Streaming>().unwrap_or_default();
         streaming.keep(seats, self.by);
-        let ends = deadline.as_ref().map_or_else(|| Instant::now() + FAR, |deadline| deadline.at);
+        let ends = deadline.as_ref().map_or_else(|| clock::now() + FAR, |deadline| deadline.at);
         answer.extensions_mut().insert(Streaming {
             ends: Some(ends),
             ended_at: Some(ending.at()),
@@ -112,7 +113,7 @@ fn earliest(client: Option<Instant>, certificate: Option<SystemTime>) -> Option<
         let left = end.duration_since(SystemTime::now()).unwrap_or_default();
         let status =
             Status::unauthenticated("the client certificate has expired: connect again with a new one");
-        Deadline { at: Instant::now() + left.min(FAR), status }
+        Deadline { at: clock::now() + left.min(FAR), status }
     });
     client.into_iter().chain(certificate).min_by_key(|deadline| deadline.at)
 }

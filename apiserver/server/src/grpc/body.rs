@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use bytes::Bytes;
+use drydock_serving::clock;
 use futures::task::AtomicWaker;
 use hyper::body::{Body as HttpBody, Frame};
 use tokio_util::sync::CancellationToken;
@@ -51,7 +52,7 @@ impl<G> EndedBody<G> {
         ending: Arc<Ending>,
         guard: G,
     ) -> Self {
-        let at = deadline.as_ref().map_or_else(|| Instant::now() + NEVER, |deadline| deadline.at);
+        let at = deadline.as_ref().map_or_else(|| clock::now() + NEVER, |deadline| deadline.at);
         let timer = StreamTimer::new(shutdown, at);
         Self { open: Some(OpenBody { inner, timer, deadline, ending, _guard: guard }) }
     }
@@ -138,7 +139,7 @@ impl Ending {
     /// Ends the stream with this status; the first one counts.
     pub(super) fn end(&self, status: Status) {
         if self.status.set(status).is_ok() {
-            let _ = self.at.set(Instant::now());
+            let _ = self.at.set(clock::now());
             self.body.wake();
         }
     }

@@ -11,6 +11,7 @@ use std::time::Instant;
 use axum::body::Body;
 use drydock_serving::auth::authn::{Credential, Peer, Proof};
 use drydock_serving::auth::authz::AuthorizationAttributes;
+use drydock_serving::clock;
 use drydock_serving::request::info::{RequestInfo, Verb};
 use drydock_serving::request::user::User;
 use futures::FutureExt;
@@ -87,7 +88,7 @@ impl Chain {
         request: Request<Body>,
         peer: &Peer,
     ) -> Response<ResponseBody<ResponseGuard>> {
-        let started = Instant::now();
+        let started = clock::now();
         let parsed = Arc::new(RequestInfo::parse(request.method(), request.uri()));
         let audit_id = audit::headers::audit_id(request.headers());
         let log = self.audit.as_ref();
@@ -129,7 +130,7 @@ impl Chain {
         let unasked = |_: &_| call.peer.proves(Proof::Unasked);
         call.parsed.check_path().inspect_err(unasked)?;
         if let Some(time) = client_timeout(&parts.headers).inspect_err(unasked)? {
-            let end = Instant::now() + time;
+            let end = clock::now() + time;
             (call.client_deadline, call.by) = (Some(end), call.by.min(end));
         }
         let granted = tokio::time::timeout_at(call.by.into(), self.grant_call(grpc, &mut parts, body, call));

@@ -10,6 +10,7 @@ use drydock_serving::auth::authn::{Authenticator, Certificates};
 use drydock_serving::auth::authz::{AuthorizationAttributes, Authorizer};
 use drydock_serving::auth::impersonation::{Impersonation, ImpersonationMode};
 use drydock_serving::auth::{Caller, Origin};
+use drydock_serving::clock;
 use drydock_serving::request::user::User;
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
@@ -67,7 +68,7 @@ pub(super) trait Recheck: Send + Sync {
 pub(super) async fn recheck_streams(streams: &Arc<Streams>, asker: impl Recheck + Clone + 'static) {
     let mut asking = JoinSet::new();
     loop {
-        let (due, next) = streams.take_due(Instant::now());
+        let (due, next) = streams.take_due(clock::now());
         for (key, question) in due {
             let (streams, asker) = (streams.clone(), asker.clone());
             asking.spawn(async move { ask(&streams, key, &question, &asker).await });
@@ -104,14 +105,14 @@ struct Unanswered<'a> {
 impl Unanswered<'_> {
     fn answer(mut self, answer: RecheckResult) {
         self.is_answered = true;
-        self.streams.settle(&self.key, answer, Instant::now());
+        self.streams.settle(&self.key, answer, clock::now());
     }
 }
 
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
-            self.streams.settle(&self.key, RecheckResult::Unknown, Instant::now());
+            self.streams.settle(&self.key, RecheckResult::Unknown, clock::now());
         }
     }
 }
@@ -189,7 +190,7 @@ impl HostRechecker<'_> {
             StreamCondition::Token { token, .. } => self.authenticator.known_until(token),
             StreamCondition::Access { user, attributes, .. } => self.authorizer.known_until(user, attributes),
             StreamCondition::Certificates { .. } | StreamCondition::Impersonation { .. } => {
-                Instant::now() + drydock_serving::auth::authz::REMEMBER
+                clock::now() + drydock_serving::auth::authz::REMEMBER
             }
         }
     }
@@ -198,7 +199,7 @@ impl HostRechecker<'_> {
     pub(super) async fn answer(&self, question: &StreamCondition) -> RecheckResult {
         match question {
             StreamCondition::Token { token, user, origin } => {
-                let origin = Origin { deadline: Instant::now() + LIMIT, ..*origin };
+                let origin = Origin { deadline: clock::now() + LIMIT, ..*origin };
                 match self.authenticator.owner(token, &origin).await {
                     Ok(Some(owner)) if owner.is_same(user) => self.holds(question),
                     Ok(Some(_)) => {
@@ -210,7 +211,7 @@ impl HostRechecker<'_> {
             }
             StreamCondition::Access { caller, user, attributes } => {
                 let allowed =
-                    self.authorizer.require(&caller.until(Instant::now() + LIMIT), user, attributes).await;
+                    self.authorizer.require(&caller.until(clock::now() + LIMIT), user, attributes).await;
                 self.judged(question, allowed)
             }
             StreamCondition::Certificates { certificates, user } => {
@@ -221,7 +222,7 @@ impl HostRechecker<'_> {
                 }
             }
             StreamCondition::Impersonation { caller, mode, headers, attributes } => {
-                let caller = caller.until(Instant::now() + LIMIT);
+                let caller = caller.until(clock::now() + LIMIT);
                 let allowed =
                     self.impersonation.may_still_act_as(*mode, &caller, headers, attributes, self.authorizer);
                 let allowed = allowed.await;

@@ -100,13 +100,15 @@ async fn a_no_ends_every_stream_of_the_question() {
 #[tokio::test]
 async fn a_review_that_cannot_be_made_ends_nothing_and_is_tried_again() {
     let (streams, asker) = (Arc::<Streams>::default(), fake(|| RecheckResult::Unknown));
+    let begun = Instant::now();
     let (_stream, ending) = open(&streams, "t");
     let _reviewing = reviewing(&streams, &asker);
     asked(&asker, 1).await;
     assert_eq!(code(&ending), None);
     let (streams, key) = (streams.clone(), question("ann", "t").key());
     let scheduled = async {
-        while streams.take_due(Instant::now()).1.is_none() {
+        // At that time nothing is due yet.
+        while streams.take_due(begun).1.is_none() {
             tokio::task::yield_now().await;
         }
     };

@@ -8,9 +8,9 @@
 //! it reads the latest state (k8s.io/apiserver pkg/registry/generic/registry/dryrun.go).
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use drydock_machinery::ApiError;
+use drydock_serving::clock;
 use drydock_storage::backend::{Priority, Revision, WriteContext};
 use drydock_storage::storage::{NextState, ReadAt, Replaced, StorageError, Stored};
 
@@ -83,7 +83,7 @@ pub async fn run<S: Step + Sync>(
             Replaced::Conflict(None) => return Ok(Outcome::Missing),
             Replaced::Conflict(Some(newest)) => (present, is_latest) = (newest, true),
         }
-        if Instant::now() >= request.caller.deadline() {
+        if clock::now() >= request.caller.deadline() {
             let message = format!("the {operation} lost every race for the object within its time");
             return Err(ApiError::timeout(message, 1));
         }

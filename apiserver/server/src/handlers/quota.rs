@@ -4,10 +4,10 @@
 //! short of space.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use drydock_machinery::object::Size;
 use drydock_machinery::{ApiError, Object};
+use drydock_serving::clock;
 use drydock_storage::cache::{QuotaUsage, Reservation, ReservationError};
 use drydock_storage::storage::Stored;
 
@@ -98,7 +98,7 @@ const OVER_SHARE: &str = "the store is short of space, and you have replaced or 
 pub fn check_history_share(request: &RequestContext) -> Result<(), ApiError> {
     let room = request.storage().history_budget().filter(|_| !request.level.is_of_cluster());
     let Some(room) = room else { return Ok(()) };
-    request.replaced_bytes.check(request.user.flow(), room, Instant::now()).map_err(|wait| {
+    request.replaced_bytes.check(request.user.flow(), room, clock::now()).map_err(|wait| {
         let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1);
         ApiError::too_many_requests(OVER_SHARE, seconds)
     })
@@ -107,6 +107,6 @@ pub fn check_history_share(request: &RequestContext) -> Result<(), ApiError> {
 /// Records that a write of the user has replaced or removed `old`.
 pub fn note_replaced(request: &RequestContext, old: &Stored) {
     if !request.level.is_of_cluster() {
-        request.replaced_bytes.note(request.user.flow(), old.json_len() as u64, Instant::now());
+        request.replaced_bytes.note(request.user.flow(), old.json_len() as u64, clock::now());
     }
 }

@@ -1,9 +1,10 @@
 //! A stream of changes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
+use drydock_serving::clock;
 use drydock_serving::wire::negotiate;
 use drydock_storage::storage::WatchFrom;
 use http::Response;
@@ -30,7 +31,7 @@ pub async fn watch(request: &RequestContext) -> Result<Response<Body>, ApiError>
     let initial = matches!(from, WatchFrom::InitialEvents(_));
     let selector = scope.matches.as_ref().map_or(0, |selection| selection.bytes);
     let opened = request.storage().watch(scope, from).await;
-    let ends = Instant::now() + timeout(&options);
+    let ends = clock::now() + timeout(&options);
     let watch_options = WatchOptions {
         view,
         clock: jiff::Timestamp::now,

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::task::Context;
 use std::time::{Duration, Instant};
 
+use drydock_serving::clock;
 use drydock_serving::connection::{self, Connection, Http2Stream};
 use drydock_serving::request::user::User;
 use futures::task::AtomicWaker;
@@ -131,7 +132,7 @@ impl ResponseAccount {
             is_idle: AtomicBool::new(true),
             waits: AtomicBool::new(false),
             body: AtomicWaker::new(),
-            watched: Mutex::new(SendProgress { progress: 0, since: Instant::now(), ended: None }),
+            watched: Mutex::new(SendProgress { progress: 0, since: clock::now(), ended: None }),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use drydock_serving::clock;
 use drydock_serving::connection::Connection;
 
 use super::OpenResponses;
@@ -29,7 +30,7 @@ impl OpenResponses {
                 () = shared.short.notified() => {}
                 () = tokio::time::sleep(shared.limits.period) => {}
             }
-            shared.sweep(Instant::now());
+            shared.sweep(clock::now());
         }
     }
 }

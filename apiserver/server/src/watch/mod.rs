@@ -21,6 +21,7 @@ use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use drydock_machinery::ApiError;
 use drydock_machinery::kind::Now;
+use drydock_serving::clock;
 use drydock_serving::wire::negotiate::WireFormat;
 use drydock_storage::storage::{WatchEvent, Watcher};
 use drydock_storage::work_meter::WorkMeter;
@@ -124,7 +125,7 @@ impl WatchBody {
             Ok(watcher) => (Some(watcher), None),
             Err(error) => (None, Some(error)),
         };
-        let bookmarks = options.bookmarks.then(|| BookmarkTimer::new(Instant::now(), options.ends));
+        let bookmarks = options.bookmarks.then(|| BookmarkTimer::new(clock::now(), options.ends));
         let timer = StreamTimer::new(options.shutdown, first(bookmarks.as_ref(), options.ends));
         let pinned = watcher.as_ref().and_then(|watcher| watcher.pinned());
         Self {
@@ -250,7 +251,7 @@ impl WatchBody {
     }
 
     fn periodic_bookmark(&mut self) -> Option<Bytes> {
-        self.bookmarks.as_mut()?.passed(Instant::now());
+        self.bookmarks.as_mut()?.passed(clock::now());
         self.timer.set(first(self.bookmarks.as_ref(), self.ends));
         let revision = self.watcher.as_ref()?.progress().0;
         if revision == 0 {
@@ -269,7 +270,7 @@ fn first(bookmarks: Option<&BookmarkTimer>, ends: Instant) -> Instant {
 
 /// Whether the timer has fired for the end.
 fn ends(fired: Fired, end: Instant) -> bool {
-    fired == Fired::Shutdown || Instant::now() >= end
+    fired == Fired::Shutdown || clock::now() >= end
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use axum::body::Body;
 use drydock_machinery::Object;
 use drydock_machinery::kind::Kind;
 use drydock_machinery::protobuf::{Envelope, decode, encode};
+use drydock_serving::clock::testing::time_lapse;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
@@ -109,11 +110,12 @@ async fn metadata_alone_is_what_the_garbage_collector_reads() {
 async fn a_watch_is_frames_of_bare_events() {
     let server = Server::start().await;
     server.gadget("a", json!({})).await;
-    let query = "watch=1&allowWatchBookmarks=true&timeoutSeconds=1";
+    let query = "watch=1&allowWatchBookmarks=true&timeoutSeconds=60";
     let accept = [("accept", PROTOBUF)];
     let response = server.raw("GET", &format!("{GADGETS}?{query}"), &accept, Body::empty()).await;
     assert_eq!(response.headers()["content-type"], format!("{PROTOBUF};stream=watch"));
-    let body = response.into_body().collect().await.unwrap().to_bytes();
+    // The end of the watch, and a bookmark two seconds before it.
+    let body = time_lapse(response.into_body().collect()).await.unwrap().to_bytes();
     let (mut rest, mut events) = (&body[..], Vec::new());
     while !rest.is_empty() {
         let length = usize::try_from(u32::from_be_bytes(rest[..4].try_into().unwrap())).unwrap();

@@ -1,10 +1,16 @@
 //! Watches over HTTP: resuming, bookmarks, selectors, the end.
 
+use std::time::Duration;
+
 use axum::body::Body;
+use drydock_serving::clock::testing::{StoppedClock, pass};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use crate::fixture::{GADGETS, Server};
+
+/// Longer than anything here takes.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Events of a watch, as they come.
 pub struct Watch {
@@ -34,8 +40,8 @@ impl Watch {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
                 return Some(serde_json::from_slice(&line).unwrap());
             }
-            let frame = tokio::time::timeout(std::time::Duration::from_secs(20), self.body.frame());
-            let frame = frame.await.expect("an event within 20 s")?;
+            let frame = tokio::time::timeout(LIMIT, self.body.frame());
+            let frame = frame.await.expect("an event comes")?;
             self.buffer.extend_from_slice(&frame.unwrap().into_data().unwrap());
         }
     }
@@ -143,7 +149,8 @@ async fn a_version_that_is_gone_is_an_error_within_the_stream() {
 #[tokio::test]
 async fn a_watch_ends_when_its_time_is_over() {
     let server = Server::start().await;
-    let mut watch = Watch::json(&server, "timeoutSeconds=1").await;
+    let mut watch = Watch::json(&server, "timeoutSeconds=600").await;
+    pass(Duration::from_secs(600)).await;
     assert_eq!(watch.next().await, None);
 }
 
@@ -226,14 +233,19 @@ async fn a_bookmark_comes_before_the_end() {
     let server = Server::start().await;
     let made = server.gadget("a", json!({})).await;
     let version = made["metadata"]["resourceVersion"].as_str().unwrap();
-    let query = format!("resourceVersion={version}&allowWatchBookmarks=true&timeoutSeconds=3");
+    let query = format!("resourceVersion={version}&allowWatchBookmarks=true&timeoutSeconds=30");
+    // The cache has seen it.
+    assert_eq!(server.get(GADGETS).await.status, 200);
+    let clock = StoppedClock::stop();
     let mut watch = Watch::json(&server, &query).await;
+    clock.advance(Duration::from_secs(28)).await;
     let bookmark = watch.next().await.unwrap();
     assert_eq!(
         (bookmark["type"].as_str(), &bookmark["object"]["metadata"]["resourceVersion"]),
         (Some("BOOKMARK"), &json!(version))
     );
     assert_eq!(bookmark["object"]["metadata"].get("annotations"), None);
+    clock.advance(Duration::from_secs(2)).await;
     assert_eq!(watch.next().await, None);
 }
 

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::clock;
 use crate::request::user::User;
 
 /// Where a request comes from, and when it must be answered.
@@ -20,7 +21,7 @@ pub struct Origin {
 impl Origin {
     /// The origin of a request that did not arrive over a port, and must be answered within `time`.
     pub fn local(time: Duration) -> Self {
-        Self { address: None, connection: 0, deadline: Instant::now() + time }
+        Self { address: None, connection: 0, deadline: clock::now() + time }
     }
 }
 

@@ -3,7 +3,7 @@
 //! API server.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::Body;
 use drydock_machinery::ApiError;
@@ -15,6 +15,7 @@ use crate::auth::authn::{self, Peer, Proof, TokenReviewer, token};
 use crate::auth::authz::{AuthorizationAttributes, Authorizer};
 use crate::auth::caller::Caller;
 use crate::auth::review::ReviewLimiter;
+use crate::clock;
 use crate::request::info::RequestInfo;
 use crate::wire::status;
 
@@ -56,7 +57,7 @@ impl DelegatedAuth {
         let authorization = request.headers.remove(http::header::AUTHORIZATION);
         // Of a path that is too long only a part is known, for which another user may be authorized.
         info.check_path().inspect_err(|_| peer.proves(Proof::Unasked))?;
-        let origin = peer.origin(Instant::now() + LIMIT);
+        let origin = peer.origin(clock::now() + LIMIT);
         let token = authorization.as_ref().and_then(token::of_header);
         let user = match token {
             Some(token) => self.tokens.review(token, &origin).await,

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::connections::{ConnectionStage, Connections};
 use super::groups::Id;
 use crate::auth::authn::peer::{Observer, Proof};
+use crate::clock;
 use crate::request::user::Network;
 
 type Table = Arc<Mutex<Connections<CancellationToken>>>;
@@ -129,7 +130,7 @@ impl ConnectionPermit {
         let known = self.known.load(Ordering::Relaxed);
         let is_nobodys = self.is_nobodys.load(Ordering::Relaxed) && known != FRONT_PROXY;
         if is_nobodys || (known == USER && self.is_assumed_front_proxy()) {
-            self.since.get_or_init(Instant::now);
+            self.since.get_or_init(clock::now);
             self.retired.cancel();
         }
     }
@@ -137,7 +138,7 @@ impl ConnectionPermit {
     /// Closes the connection if it was retired longer ago than `grace`: its client still sends requests after it was
     /// asked to stop.
     pub(super) fn close_if_overstayed(&self, grace: Duration) {
-        if self.since.get().is_some_and(|since| since.elapsed() > grace) {
+        if self.since.get().is_some_and(|since| clock::now() - *since > grace) {
             self.closed.cancel();
         }
     }

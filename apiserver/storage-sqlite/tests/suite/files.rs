@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use drydock_storage::backend::{Backend, BackendError, CompareAndSwap, Revision, WriteOutcome};
 use drydock_storage::testing::backend_suite::harness::*;
 use drydock_storage_sqlite::{self as sqlite, Progress, SqliteBackend, SqliteOptions};
+use futures::poll;
 
 use crate::store::{open, place};
 
@@ -327,33 +329,27 @@ async fn writes_beyond_the_queue_are_refused_at_once() {
     let store: Store = Arc::new(SqliteBackend::open(&path, options).unwrap());
     let admin = rusqlite::Connection::open(&path).unwrap();
     admin.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let writes = (0..20).map(|n| {
-        let write = CompareAndSwap {
-            key: format!("/{n}"),
-            expected: None,
-            value: value("1"),
-            guard: None,
-            priority: Default::default(),
-        };
-        let store = store.clone();
-        tokio::spawn(async move { store.write(write).await })
-    });
-    let mut writes: futures::stream::FuturesUnordered<_> = writes.collect();
-    let mut refused = 0;
+    let write = |n: usize| CompareAndSwap {
+        key: format!("/{n}"),
+        expected: None,
+        value: value("1"),
+        guard: None,
+        priority: Default::default(),
+    };
+    // What the writer has taken before it stands still leaves room for more.
+    let (mut waiting, mut refused) = (Vec::new(), 0);
     while refused < 12 {
-        let answer = futures::StreamExt::next(&mut writes).await.unwrap().unwrap();
-        assert!(matches!(answer, Err(BackendError::Overloaded)), "{answer:?}");
-        refused += 1;
-    }
-    admin.execute_batch("ROLLBACK").unwrap();
-    let (mut done, mut more) = (0, 0);
-    while let Some(answer) = futures::StreamExt::next(&mut writes).await {
-        match answer.unwrap() {
-            Ok(WriteOutcome::Committed(_)) => done += 1,
-            Err(BackendError::Overloaded) => more += 1,
-            other => panic!("{other:?}"),
+        let mut written = store.write(write(waiting.len()));
+        match poll!(&mut written) {
+            Poll::Pending => waiting.push(written),
+            Poll::Ready(Err(BackendError::Overloaded)) => refused += 1,
+            Poll::Ready(other) => panic!("{other:?}"),
         }
     }
-    assert_eq!(keys(&store, "/", None).await.len(), done);
-    assert_eq!(done + more + refused, 20);
+    admin.execute_batch("ROLLBACK").unwrap();
+    let count = waiting.len();
+    for written in waiting {
+        assert!(matches!(written.await, Ok(WriteOutcome::Committed(_))));
+    }
+    assert_eq!(keys(&store, "/", None).await.len(), count);
 }

@@ -15,7 +15,7 @@ use prost::Message;
 use tonic::{Code, Status};
 
 /// How long a test waits for a response before it fails. Not a measurement.
-pub const RESPONSE_DEADLINE: Duration = Duration::from_secs(30);
+pub const RESPONSE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// The request of a Watch.
 #[derive(Clone, Debug)]

@@ -20,8 +20,8 @@ use crate::watches::watches;
 use crate::world::World;
 
 const STEPS: usize = 250;
-/// This number of heartbeats in a row without the right state is a fault.
-const HEARTBEATS: usize = 50;
+/// This number of heartbeats in a row without the right state is a fault: a minute of them.
+const HEARTBEATS: usize = 1200;
 const HEARTBEATS_OF_FAULT: usize = 6;
 const NAMESPACES: [&str; 2] = ["a", "b"];
 const NODES: [&str; 3] = ["n1", "n2", "n3"];

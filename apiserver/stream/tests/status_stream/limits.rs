@@ -163,7 +163,9 @@ async fn a_call_is_told_to_try_again_when_the_hub_takes_too_long_to_be_filled() 
 /// Each call that waits holds seats: the streams of one tenant could take those of all others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn few_new_calls_wait_for_a_hub_that_is_being_filled() {
-    let world = World::new().await;
+    // Those that may wait do so for as long as the test holds the hub up.
+    let (fill_timeout, attach_timeout) = (RESPONSE_DEADLINE, RESPONSE_DEADLINE);
+    let world = World::with(Config { fill_timeout, attach_timeout, ..Config::default() }).await;
     world.evictions.hold(true);
     let mut waiting: FuturesUnordered<_> =
         (0..65).map(|_| async { Client::open(&world.stream, &of_namespace("a")).await }).collect();

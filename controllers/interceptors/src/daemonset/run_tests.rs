@@ -112,7 +112,7 @@ async fn next(calls: &mut Receiver<String>) -> String {
 }
 
 /// The taint and the deletion were sent side by side: the DaemonSet put its pod back before the taint stood.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_pod_is_deleted_after_the_taint_is_seen_on_its_node() {
     let (context, mut calls) = host();
     context.caches.nodes.apply(node(false));
@@ -132,7 +132,7 @@ async fn a_pod_is_deleted_after_the_taint_is_seen_on_its_node() {
 }
 
 /// A webhook refused the taint, the pod waited for it without an end, and nothing that programs read said so.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_taint_that_is_refused_is_what_blocks_its_pods() {
     let denied = || testing::failure(403, "denied by a webhook");
     let (context, mut calls) = host_that(move |method, name| (method == "PATCH" && name == "n").then(denied));
@@ -152,7 +152,7 @@ async fn a_taint_that_is_refused_is_what_blocks_its_pods() {
 }
 
 /// DaemonSets did not get their pods back on the node, and nothing said why.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_taint_that_cannot_be_removed_gets_an_event_on_its_node() {
     let denied = || testing::failure(403, "denied by a webhook");
     let (context, mut calls) = host_that(move |method, name| (method == "PATCH" && name == "n").then(denied));
@@ -167,7 +167,7 @@ async fn a_taint_that_cannot_be_removed_gets_an_event_on_its_node() {
 }
 
 /// The deletion was tried again and again, and the request went on to say what it said before.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_deletion_that_a_webhook_refuses_is_reported() {
     let denied = || testing::failure(403, "admission webhook \"w.example.com\" denied the request: no");
     let (context, mut calls) = host_that(move |method, _| (method == "DELETE").then(denied));
@@ -216,7 +216,7 @@ async fn a_pod_that_awaits_a_taint_that_nobody_looks_at_has_it_looked_at() {
 
 /// Only a taint that was refused was reported: one that came late, or that others removed again, kept its
 /// pods for an hour without a report.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_taint_that_comes_late_is_what_blocks_its_pods() {
     let (context, mut calls) = host();
     let (reconciler, low) = reconciler(&context);
@@ -227,7 +227,7 @@ async fn a_taint_that_comes_late_is_what_blocks_its_pods() {
 }
 
 /// The taint was set again at once, each time, and no event said so.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn others_that_take_the_taint_away_again_and_again_are_reported_and_waited_for() {
     let (context, mut calls) = host();
     context.caches.nodes.apply(node(false));
@@ -254,7 +254,7 @@ async fn others_that_take_the_taint_away_again_and_again_are_reported_and_waited
 
 /// A server that answered in place of the host for a moment, and knows no nodes, ended the work on the taint:
 /// its pods waited for it forever.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_taint_that_is_answered_with_a_404_that_names_no_node_is_sent_again() {
     let first = AtomicBool::new(true);
     let (context, mut calls) =
@@ -268,7 +268,7 @@ async fn a_taint_that_is_answered_with_a_404_that_names_no_node_is_sent_again() 
 
 /// The higher DaemonSet must be able to put its pod back: there is no taint to wait for, until the lower one
 /// has come back.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_pod_below_one_that_is_not_covered_is_deleted_first_and_kept_away_when_it_comes_back() {
     let (context, mut calls) = host();
     context.caches.nodes.apply(node(false));
@@ -288,7 +288,7 @@ async fn a_pod_below_one_that_is_not_covered_is_deleted_first_and_kept_away_when
 }
 
 /// A change of a pod woke only requests that had us among their interceptors.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_pod_that_a_daemon_set_adopts_late_is_deleted() {
     let (context, mut calls) = host();
     context.caches.nodes.apply(node(true));

@@ -26,7 +26,7 @@ async fn a_request_that_was_made_anew_while_nobody_watched_is_reported_to() {
 }
 
 /// The slot of an eviction whose task panicked was never free again, and its pod was not tried again.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_eviction_that_panics_is_tried_again() {
     let first = AtomicBool::new(true);
     let mut running = RunningInterceptor::start(&[], &["p"], move |_| {
@@ -38,7 +38,7 @@ async fn an_eviction_that_panics_is_tried_again() {
 
 /// A tenant made 10,000 PodDisruptionBudgets with long names: each report and each event was 2.5 MB, the API
 /// server refused the report every 30 s, and what was remembered of a thousand pods was several GB.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_told_and_remembered_of_a_pod_does_not_grow_with_the_number_of_its_budgets() {
     let budgets: Vec<PodDisruptionBudget> =
         (0..10_000).map(|i| budget(&format!("{i:05}-{}", "b".repeat(240)), "1", 1)).collect();
@@ -61,7 +61,7 @@ async fn an_eviction_that_the_host_may_have_accepted_is_looked_for_before_it_is_
 }
 
 /// The answer to a request that was withdrawn in between was not awaited: its pod was evicted twice.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_request_that_is_wanted_again_waits_for_the_answer_to_what_is_in_flight() {
     let context = context(|_, _, _| (200, serde_json::to_value(request("p")).unwrap()));
     let queue = WorkQueue::new("q", &context.metrics, drydock_runtime::queue::ExponentialBackoff::WRITES);
@@ -84,7 +84,7 @@ async fn a_request_that_is_wanted_again_waits_for_the_answer_to_what_is_in_fligh
 
 /// The answer came while the request was withdrawn, and nothing was left to remember it: the pod, which the cache still
 /// showed as running, was evicted twice.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_while_its_request_is_withdrawn_is_remembered_until_it_has_been_looked_at() {
     let context = context(|_, _, _| (200, serde_json::to_value(request("p")).unwrap()));
     let queue = WorkQueue::new("q", &context.metrics, drydock_runtime::queue::ExponentialBackoff::WRITES);
@@ -107,7 +107,7 @@ async fn an_answer_that_comes_while_its_request_is_withdrawn_is_remembered_until
 }
 
 /// The counter included every answer: a drain without any trouble looked like one that is blocked.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_counter_of_the_kep_counts_evictions_that_failed() {
     let result = |pod: &str| if pod == "denied" { denied() } else { accepted() };
     let mut running = RunningInterceptor::start(&[], &["accepted", "denied"], result);
@@ -147,7 +147,7 @@ async fn a_pod_is_evicted_in_the_turn_of_imperative_eviction_and_in_no_other() {
 
 /// While `kubectl drain` used up a budget, the owners of pods that waited for it got an event that it lets no
 /// pod go.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_budget_that_lets_a_pod_of_others_go_has_not_stood_still() {
     let context = context(|_, _, _| accepted());
     let queue = WorkQueue::new("q", &context.metrics, drydock_runtime::queue::ExponentialBackoff::WRITES);
@@ -169,7 +169,7 @@ async fn a_budget_that_lets_a_pod_of_others_go_has_not_stood_still() {
 }
 
 /// Three reports were written on each pod that left at once: most of what a drain wrote.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_pod_that_leaves_at_once_has_no_report_and_one_that_is_kept_has_one() {
     let reports = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = reports.clone();
@@ -203,7 +203,7 @@ async fn a_pod_that_leaves_at_once_has_no_report_and_one_that_is_kept_has_one() 
     anew.metadata.uid = String::from("anew");
     context.caches.requests.apply(anew);
     reconciler.waiters.lock().track(&key).leaving_since =
-        Timestamp::now().checked_sub(Duration::from_secs(10)).ok();
+        context.clock.now().checked_sub(Duration::from_secs(10)).ok();
     step(EvictionResult::Accepted).await;
     assert_eq!(reports.load(SeqCst), 2, "it takes longer");
     context.caches.pods.delete(&key);

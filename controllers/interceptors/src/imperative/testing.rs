@@ -15,7 +15,8 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use super::{NAME, run};
 
-/// Longest time that a test waits; far more than anything here takes.
+/// Longest time that a test waits, by a clock that is paused: longer than the delays of a report and of an answer, and
+/// shorter than the time between the heartbeats of a request.
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
 
 /// A call that the host got: an eviction with the pod's name, or a report with the request's name and its
@@ -56,7 +57,7 @@ impl RunningInterceptor {
         });
         budgets.iter().for_each(|budget| context.caches.budgets.apply(budget.clone()));
         pods.iter().for_each(|name| context.caches.pods.apply(pod(name)));
-        pods.iter().for_each(|name| context.caches.requests.apply(request(name)));
+        pods.iter().for_each(|name| context.caches.requests.apply(request_at(name, context.clock.now())));
         let HostCaches { pods, budgets, requests, .. } = &context.caches;
         pods.finish_list(&pods.all().iter().map(|pod| pod.key()).collect());
         budgets.finish_list(&budgets.all().iter().map(|budget| budget.key()).collect());
@@ -122,9 +123,14 @@ pub(super) fn live(path: &str) -> (u16, Value) {
 
 /// A request on which imperative eviction has reported before.
 pub(super) fn request(pod: &str) -> EvictionRequest {
+    request_at(pod, Timestamp::now())
+}
+
+/// A request on which imperative eviction has reported at this time.
+fn request_at(pod: &str, now: Timestamp) -> EvictionRequest {
     let mut request = unreported_request(pod);
     let entry = &mut request.status.interceptors[0];
-    (entry.start_time, entry.heartbeat_time) = (Some(Timestamp::now()), Some(Timestamp::now()));
+    (entry.start_time, entry.heartbeat_time) = (Some(now), Some(now));
     request
 }
 

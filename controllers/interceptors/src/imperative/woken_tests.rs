@@ -14,7 +14,7 @@ use super::super::testing::{
 use super::*;
 
 /// No request was woken: the pod was tried again with its next heartbeat, three minutes later.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_pod_that_two_budgets_cover_is_asked_for_when_one_of_them_is_deleted() {
     let budgets = [budget("a", "1", 1), budget("b", "2", 1)];
     let mut running = RunningInterceptor::start(&budgets, &["p"], |_| several());
@@ -24,7 +24,7 @@ async fn a_pod_that_two_budgets_cover_is_asked_for_when_one_of_them_is_deleted()
     running.until_evicted("p").await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_left_of_several_budgets_is_waited_for() {
     let budgets = [budget("a", "1", 1), budget("b", "2", 0)];
     let mut running = RunningInterceptor::start(&budgets, &["p"], |_| several());
@@ -41,7 +41,7 @@ async fn what_is_left_of_several_budgets_is_waited_for() {
 
 /// A change wakes as many requests as a budget may have room for. If a webhook denied all of their evictions, the
 /// budget did not change again, and the requests behind them waited for their heartbeats.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn room_that_those_who_were_woken_do_not_take_is_for_the_next() {
     let names: Vec<String> = (0..80).map(|i| format!("p{i:02}")).collect();
     let pods: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -72,7 +72,7 @@ async fn room_that_those_who_were_woken_do_not_take_is_for_the_next() {
 
 /// A change wakes as many requests as a budget has room for. If these were withdrawn, they used no disruption, and
 /// those behind them waited for up to a quarter of an hour.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_disruption_is_offered_to_the_next_pods_if_the_woken_requests_are_withdrawn() {
     let names: Vec<String> = (0..100).map(|i| format!("p{i:02}")).collect();
     let pods: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -100,7 +100,7 @@ async fn a_disruption_is_offered_to_the_next_pods_if_the_woken_requests_are_with
 }
 
 /// The same while they wait for a slot in the pool, or while the host refuses.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn room_is_for_the_next_when_the_request_that_was_to_take_it_goes() {
     let context = context(|_, _, _| (200, serde_json::to_value(request("p")).unwrap()));
     context.caches.budgets.apply(budget("b", "1", 0));
@@ -137,7 +137,7 @@ async fn room_is_for_the_next_when_the_request_that_was_to_take_it_goes() {
 
 /// With each further healthy pod, all requests that were woken and refused again wrote their reports: 64
 /// writes for each eviction.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_change_of_a_budget_writes_the_requests_that_it_lets_go() {
     let names: Vec<String> = (0..600).map(|i| format!("p{i:03}")).collect();
     let pods: Vec<&str> = names.iter().map(String::as_str).collect();

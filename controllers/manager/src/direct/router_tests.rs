@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used)]
 use std::convert::Infallible;
 use std::path::Path;
+use std::time::Duration;
 
 use drydock_runtime::metrics::Metrics;
 use drydock_serving::auth::authn::Peer;
+use drydock_serving::clock::testing::{StoppedClock, pass};
 use drydock_serving::host::ServiceRef;
 use drydock_serving::serve::{self, Bounds, RequestHandler};
 use drydock_serving::tls::{CertificateSource, server_config};
@@ -127,8 +129,8 @@ impl Setup {
     async fn straight_again(&self) {
         let before = self.server.connections().len();
         while self.server.connections().len() == before {
+            pass(Duration::from_secs(1)).await;
             self.get().await;
-            tokio::task::yield_now().await;
         }
     }
 }
@@ -178,6 +180,8 @@ async fn a_replica_that_answers_503_is_left() {
 async fn a_write_that_might_be_made_twice_is_sent_once() {
     let setup = Setup::new().await;
     setup.server.answer(503);
+    // The pause after the 503 lasts as long as the clock stands still.
+    let _clock = StoppedClock::stop();
     assert_eq!(setup.send("DELETE", PATH, "").await, 503);
     assert_eq!((setup.aggregated.lock().len(), setup.fallbacks("unavailable")), (0, 0));
     assert_eq!(setup.send("DELETE", PATH, "").await, HOSTS, "the next request takes the other route");
@@ -215,17 +219,18 @@ async fn a_new_bundle_makes_a_new_client() {
 #[tokio::test]
 async fn a_late_failure_of_the_server_before_does_not_hold_up_the_new_one() {
     let setup = Setup::new().await;
-    let (attempt, before) = setup.route.enter(Instant::now()).unwrap();
+    let now = Instant::now();
+    let (attempt, before) = setup.route.enter(now).unwrap();
     let mut elsewhere = setup.server.verified_by(setup.server.dir.path());
     elsewhere.service.namespace = "o".into();
     setup.route.set(Ok(elsewhere));
-    let (_, present) = setup.route.enter(Instant::now()).unwrap();
-    setup.route.failed(attempt, &before, &DirectFailure::Unavailable, Instant::now());
-    assert!(setup.route.enter(Instant::now()).is_some(), "it is open");
-    setup.route.failed(attempt, &present, &DirectFailure::Unavailable, Instant::now());
-    assert!(setup.route.enter(Instant::now()).is_none(), "it fails itself");
+    let (_, present) = setup.route.enter(now).unwrap();
+    setup.route.failed(attempt, &before, &DirectFailure::Unavailable, now);
+    assert!(setup.route.enter(now).is_some(), "it is open");
+    setup.route.failed(attempt, &present, &DirectFailure::Unavailable, now);
+    assert!(setup.route.enter(now).is_none(), "it fails itself");
     setup.route.succeeded(attempt, &before);
-    assert!(setup.route.enter(Instant::now()).is_none(), "an answer of the server before is not its own");
+    assert!(setup.route.enter(now).is_none(), "an answer of the server before is not its own");
 }
 
 #[tokio::test]

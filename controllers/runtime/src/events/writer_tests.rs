@@ -39,7 +39,7 @@ async fn until(is_so: impl Fn() -> bool) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(60), wait).await.unwrap();
 }
 
 /// The namespace of a pod that is drained may be on its way out: each event there is refused with 403.

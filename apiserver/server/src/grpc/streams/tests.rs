@@ -61,13 +61,14 @@ fn a_user_has_so_many_different_questions() {
 fn streams_with_the_same_question_have_it_asked_once() {
     let streams = Arc::<Streams>::default();
     let held: Vec<_> = (0..100).map(|_| open(&streams, "ann", &["a", "b", "a"]).unwrap()).collect();
-    let (due, next) = streams.take_due(Instant::now());
+    let now = Instant::now();
+    let (due, next) = streams.take_due(now);
     assert_eq!((due.len(), next), (2, None));
-    assert!(streams.take_due(Instant::now()).0.is_empty(), "they are being asked");
-    let later = Instant::now() + Duration::from_secs(10);
-    streams.settle(&question("a").key(), RecheckResult::Holds(later), Instant::now());
-    assert_eq!(streams.take_due(Instant::now()).1, Some(later));
-    streams.settle(&question("b").key(), refused(), Instant::now());
+    assert!(streams.take_due(now).0.is_empty(), "they are being asked");
+    let later = now + Duration::from_secs(10);
+    streams.settle(&question("a").key(), RecheckResult::Holds(later), now);
+    assert_eq!(streams.take_due(now).1, Some(later));
+    streams.settle(&question("b").key(), refused(), now);
     assert!(held.iter().all(|(_, ending)| ending.at().get().is_some()), "each of them needs both");
     drop(held);
     assert_eq!(streams.count(), (0, 0));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use drydock_serving::clock::testing::pass;
 use serde_json::{Value, json};
 
 use super::calls_fixture::{Client, GET, LATER, PANIC, WATCH, frame, mounted};
@@ -95,8 +96,11 @@ async fn what_is_wrong_with_a_call_has_a_code_of_grpc() {
         assert_eq!(code, expected, "{path}: {why}");
         assert!(!why.is_empty(), "{path}");
     }
-    let late = [GOOD, ("grpc-timeout", "200m")];
-    assert_eq!(client.ends(WATCH, frame(b"ns"), &late).await.0, DEADLINE_EXCEEDED);
+    let late = [GOOD, ("grpc-timeout", "60S")];
+    let mut late = client.send(WATCH, frame(b"ns"), &late).await;
+    assert!(late.message().await.is_some());
+    pass(Duration::from_secs(60)).await;
+    assert_eq!(late.end().await.0, DEADLINE_EXCEEDED);
     let wrong = [GOOD, ("grpc-timeout", "soon")];
     assert_eq!(client.ends(WATCH, frame(b"ns"), &wrong).await.0, INVALID_ARGUMENT);
     assert!(client.call(WATCH, "ns").await.message().await.is_some(), "the connection goes on");
@@ -124,10 +128,11 @@ async fn a_connection_has_any_number_of_calls() {
 
 #[tokio::test]
 async fn a_stream_outlives_the_request_timeout() {
-    let port = Port::open(Settings { request_timeout: Duration::from_millis(400), ..mounted() }).await;
+    let port = Port::open(mounted()).await;
     let client = Client::connect(&port, None).await;
     let mut stream = client.call(LATER, "ns").await;
     assert_eq!(stream.message().await.unwrap(), frame(b"tokened"));
+    pass(2 * Settings::default().request_timeout).await;
     assert_eq!(stream.message().await.unwrap(), frame(b"two"));
 }
 
@@ -196,8 +201,10 @@ async fn reflection_is_for_users() {
 async fn a_reflection_stream_that_has_ended_reads_no_more_messages() {
     let port = Port::open(mounted()).await;
     let client = Client::connect(&port, None).await;
-    let soon = [GOOD, ("grpc-timeout", "200m")];
+    let soon = [GOOD, ("grpc-timeout", "60S")];
     let (mut messages, mut answer) = client.open(REFLECTION, frame(b"\x3a\x00"), &soon).await;
+    assert!(answer.message().await.is_some());
+    pass(Duration::from_secs(60)).await;
     assert_eq!(answer.end().await.0, DEADLINE_EXCEEDED);
     let reset = std::future::poll_fn(|context| messages.poll_reset(context));
     assert_eq!(reset.await.unwrap(), h2::Reason::NO_ERROR);

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use drydock_server::audit::{Audit, Mode};
+use drydock_serving::clock::testing::pass;
 use serde_json::{Value, json};
 
 use super::audit::opened;
@@ -11,6 +12,7 @@ use super::calls_fixture::{Client, GET, PANIC, WATCH, frame, mounted};
 use super::fixture::{Port, Settings};
 
 const GOOD: (&str, &str) = ("authorization", "Bearer good");
+const CHECK: &str = "/grpc.health.v1.Health/Check";
 
 fn only_ns(spec: &Value) -> bool {
     let of = &spec["resourceAttributes"];
@@ -154,25 +156,38 @@ async fn health_watches_and_reflection_count_as_reading() {
 /// Streams hold no seats; a call that finds none free is refused with the time to try again.
 #[tokio::test]
 async fn a_call_without_a_free_seat_is_told_when_to_come_again() {
-    let settings = Settings { in_flight: 1, request_timeout: Duration::from_secs(2), ..mounted() };
-    let port = Port::open(settings).await;
+    let port = Port::open(Settings { in_flight: 1, ..mounted() }).await;
     let client = Client::connect(&port, None).await;
     let mut streams = Vec::new();
     for _ in 0..5 {
         streams.push(client.call(WATCH, "ns").await);
     }
     port.host_answers.send(false).unwrap();
+    let refused = tokio::sync::Notify::new();
     let requests: Vec<_> = (0..40)
         .map(|number| {
             let namespace = format!("n{number}");
-            let (client, body) = (&client, frame(namespace.as_bytes()));
+            let (client, refused, body) = (&client, &refused, frame(namespace.as_bytes()));
             async move {
                 let mut answer = client.send(WATCH, body, &[GOOD]).await;
-                (answer.end().await.0, answer.headers.contains_key("grpc-status-details-bin"))
+                let end = (answer.end().await.0, answer.headers.contains_key("grpc-status-details-bin"));
+                refused.notify_one();
+                end
             }
         })
         .collect();
-    let ends = futures::future::join_all(requests).await;
+    // Those that wait for a seat are refused before the time of those that have one is over.
+    let time = async {
+        assert_eq!(
+            client.ends(CHECK, frame(b""), &[]).await.0,
+            0,
+            "it is answered after the others have come"
+        );
+        pass(Duration::from_secs(20)).await;
+        refused.notified().await;
+        pass(Duration::from_secs(60)).await;
+    };
+    let (ends, ()) = futures::future::join(futures::future::join_all(requests), time).await;
     assert!(ends.contains(&(8, true)), "{ends:?}");
     assert!(ends.iter().all(|(code, _)| matches!(code, 4 | 8)), "{ends:?}");
     port.host_answers.send(true).unwrap();

@@ -21,7 +21,7 @@ use super::fixture::{Port, Settings};
 pub const GET: &str = "/test.Gadgets/Get";
 pub const WATCH: &str = "/test.Gadgets/Watch";
 pub const PANIC: &str = "/test.Gadgets/Panic";
-/// A stream whose second message comes after half a second.
+/// A stream whose second message comes after two minutes.
 pub const LATER: &str = "/test.Gadgets/Later";
 
 /// Reads the gadgets of the namespace that is the message, or of all.
@@ -58,7 +58,7 @@ impl Service for Gadgets {
     }
 
     async fn call(&self, user: &User, request: Request<Body>) -> Response<Body> {
-        let later = async { drop(tokio::time::timeout(HALF, std::future::pending::<()>()).await) };
+        let later = async { drop(tokio::time::timeout(LATE, std::future::pending::<()>()).await) };
         let one = stream::iter([Ok::<_, Infallible>(Frame::data(frame(user.name.as_bytes())))]);
         let ok = HeaderMap::from_iter([("grpc-status".parse().unwrap(), "0".parse().unwrap())]);
         let body = match request.uri().path() {
@@ -77,7 +77,7 @@ impl Service for Gadgets {
     }
 }
 
-const HALF: std::time::Duration = std::time::Duration::from_millis(500);
+const LATE: std::time::Duration = std::time::Duration::from_secs(120);
 
 /// Settings with the service mounted.
 pub fn mounted() -> Settings {

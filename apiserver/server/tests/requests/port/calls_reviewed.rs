@@ -1,8 +1,11 @@
 //! Rights that are taken away while a stream is open.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
+use drydock_server::responses::{Limits, OpenResponses};
+use drydock_serving::clock::testing::pass;
+use futures::FutureExt;
 use serde_json::Value;
 
 use super::calls_fixture::{Answer, Client, WATCH, frame, mounted};
@@ -11,8 +14,13 @@ use super::fixture::{Port, Settings, trust};
 
 const PERMISSION_DENIED: u16 = 7;
 const UNAUTHENTICATED: u16 = 16;
+/// A call that asks nobody.
+const CHECK: &str = "/grpc.health.v1.Health/Check";
+const HOUR: Duration = Duration::from_secs(3600);
 /// Answers of the host are remembered for 10 s, and asked for again then.
-const REVIEWED: Duration = Duration::from_secs(30);
+const REMEMBERED: Duration = Duration::from_secs(10);
+/// Far more than a review takes.
+const REVIEWED: Duration = Duration::from_secs(60);
 
 async fn open(client: &Client, namespace: &str) -> Answer {
     let mut stream = client.call(WATCH, namespace).await;
@@ -41,6 +49,7 @@ async fn a_right_that_is_taken_away_ends_its_streams_by_one_review() {
     let mut other = open(&client, "other").await;
     assert_eq!(port.asked().len(), 2);
     MAY_READ_NS.store(false, SeqCst);
+    pass(REMEMBERED).await;
     for stream in &mut streams {
         let (code, why) = end(stream).await;
         assert_eq!(code, PERMISSION_DENIED);
@@ -62,6 +71,7 @@ async fn a_token_that_is_revoked_ends_its_streams() {
     let client = Client::connect(&port, None).await;
     let mut streams = [open(&client, "ns").await, open(&client, "").await];
     port.good_is_revoked.store(true, SeqCst);
+    pass(REMEMBERED).await;
     for stream in &mut streams {
         let (code, why) = end(stream).await;
         assert_eq!(code, UNAUTHENTICATED);
@@ -76,10 +86,16 @@ async fn a_host_that_is_away_ends_nothing() {
     let port = Port::open(mounted()).await;
     let client = Client::connect(&port, None).await;
     let mut stream = open(&client, "ns").await;
-    let begun = Instant::now();
     port.host_answers.send(false).unwrap();
-    let waited = tokio::time::timeout(Duration::from_secs(13), stream.end()).await;
-    assert!(waited.is_err(), "{waited:?} after {:?}", begun.elapsed());
+    let before = port.reviews();
+    // Until the conditions are due, and until their reviews have taken too long.
+    for time in [REMEMBERED, 4 * REMEMBERED] {
+        pass(time).await;
+        port.until_reviews(before + 1).await;
+        // What ends a stream is sent before the answer to a later call on its connection.
+        let (code, _) = client.ends(CHECK, frame(b""), &[]).await;
+        assert_eq!((code, stream.end().now_or_never()), (0, None), "the host has not answered");
+    }
     port.good_is_revoked.store(true, SeqCst);
     port.host_answers.send(true).unwrap();
     assert_eq!(end(&mut stream).await.0, UNAUTHENTICATED);
@@ -87,11 +103,14 @@ async fn a_host_that_is_away_ends_nothing() {
 
 #[tokio::test]
 async fn a_stream_ends_with_the_certificate_that_opened_it() {
-    let port = Port::open(mounted()).await;
-    let identity = port.clients.issue_until("ann", "users", SystemTime::now() + Duration::from_secs(3));
+    // Nothing else ends the stream, however late it is read.
+    let responses = OpenResponses::new(Limits { period: 100 * HOUR, ..Limits::default() });
+    let port = Port::open(Settings { responses, ..mounted() }).await;
+    let identity = port.clients.issue_until("ann", "users", SystemTime::now() + HOUR);
     let client = Client::connect(&port, Some(&identity)).await;
     let mut stream = client.send(WATCH, frame(b"ns"), &[]).await;
     assert_eq!(stream.message().await.unwrap(), frame(b"ann"));
+    pass(HOUR).await;
     let (code, why) = end(&mut stream).await;
     assert_eq!(code, UNAUTHENTICATED);
     assert!(why.contains("certificate has expired"), "{why}");
@@ -107,6 +126,7 @@ async fn a_ca_that_is_trusted_no_more_ends_the_streams_of_its_certificates() {
     let other = Client::connect(&port, None).await;
     let mut by_token = open(&other, "ns").await;
     port.trusted.set_flags(trust(&Authority::new(), &Authority::new()));
+    pass(REMEMBERED).await;
     let (code, why) = end(&mut stream).await;
     assert_eq!(code, UNAUTHENTICATED);
     assert!(why.contains("not trusted any more"), "{why}");
@@ -134,6 +154,7 @@ async fn a_caller_who_may_act_as_a_user_in_another_way_only_loses_the_stream() {
     let mut stream = client.send(WATCH, frame(b"ns"), &as_node).await;
     assert_eq!(stream.message().await.unwrap(), frame(b"system:node:n1"));
     IN_THE_OLD_WAY.store(true, SeqCst);
+    pass(REMEMBERED).await;
     let (code, why) = end(&mut stream).await;
     assert_eq!(code, PERMISSION_DENIED);
     assert!(why.contains("impersonate"), "{why}");
@@ -160,6 +181,7 @@ async fn a_caller_who_may_act_as_another_no_more_loses_the_others_stream() {
     let client = Client::connect(&port, None).await;
     let mut stream = open_as_jane(&client).await;
     MAY_IMPERSONATE.store(false, SeqCst);
+    pass(REMEMBERED).await;
     let (code, why) = end(&mut stream).await;
     assert_eq!(code, PERMISSION_DENIED);
     assert!(why.contains("impersonate"), "{why}");
@@ -178,6 +200,7 @@ async fn a_right_that_is_taken_from_whom_a_caller_acts_as_ends_the_stream() {
     let mut stream = open_as_jane(&client).await;
     let mut own = open(&client, "ns").await;
     JANE_MAY_READ.store(false, SeqCst);
+    pass(REMEMBERED).await;
     let (code, why) = end(&mut stream).await;
     assert_eq!(code, PERMISSION_DENIED);
     assert!(why.contains("jane") && why.contains("cannot watch resource"), "{why}");

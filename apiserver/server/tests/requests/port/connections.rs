@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use drydock_serving::clock::testing::time_lapse;
 use drydock_serving::serve::Bounds;
 use futures::FutureExt;
 use http::Request;
@@ -16,17 +17,11 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// An empty SETTINGS frame.
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 
-fn impatient() -> Settings {
-    let short = Duration::from_millis(50);
-    let bounds = Bounds { headers: short, idle: short, drain: short, ..Bounds::default() };
-    Settings { bounds, ..Settings::default() }
-}
-
 /// Hyper reads a connection's first bytes to tell HTTP/2 from HTTP/1.1, without a limit of time: sixteen thousand
 /// silent clients would have held all permits.
 #[tokio::test]
 async fn a_client_that_says_nothing_or_little_is_not_waited_for() {
-    let port = Port::open(impatient()).await;
+    let port = Port::open(Settings::default()).await;
     for said in [&b""[..], b"PRI * HT", PREFACE, &[PREFACE, SETTINGS].concat(), b"GET / HTTP/1.1\r\nhost:"] {
         let protocol = if said.starts_with(b"GET") { "http/1.1" } else { "h2" };
         let mut stream = port.connect(None, protocol).await;
@@ -34,7 +29,7 @@ async fn a_client_that_says_nothing_or_little_is_not_waited_for() {
         stream.flush().await.unwrap();
         let mut rest = Vec::new();
         // Ends when the server closes, whatever it says before.
-        let _ = stream.read_to_end(&mut rest).await;
+        let _ = time_lapse(stream.read_to_end(&mut rest)).await;
     }
 }
 
@@ -42,7 +37,8 @@ async fn a_client_that_says_nothing_or_little_is_not_waited_for() {
 /// heads that had begun and not ended.
 #[tokio::test]
 async fn a_client_that_speaks_another_protocol_than_it_negotiated_gets_an_end() {
-    let port = Port::open(Settings::default()).await;
+    let bounds = Bounds { headers: FOR_A_HANDSHAKE, ..Bounds::default() };
+    let port = Port::open(Settings { bounds, ..Settings::default() }).await;
     let http2 = [PREFACE, SETTINGS].concat();
     for (negotiated, said) in
         [("", &*http2), ("http/1.1", &http2), ("h2", b"GET /livez HTTP/1.1\r\nhost: a\r\n\r\n")]
@@ -70,10 +66,10 @@ async fn a_client_that_negotiates_nothing_speaks_http1() {
 
 #[tokio::test]
 async fn a_client_that_does_not_shake_hands_is_not_waited_for() {
-    let port = Port::open(impatient()).await;
+    let port = Port::open(Settings::default()).await;
     let mut stream = TcpStream::connect(port.address).await.unwrap();
     stream.write_all(&[0x16, 3, 1]).await.unwrap();
-    let _ = stream.read_to_end(&mut Vec::new()).await;
+    let _ = time_lapse(stream.read_to_end(&mut Vec::new())).await;
 }
 
 #[tokio::test]
@@ -92,7 +88,7 @@ async fn a_host_that_speaks_http2_is_asked_over_one_connection() {
     let get = |path: &str| Request::get(path).body(Vec::new()).unwrap();
     // It stays open: over HTTP/1.1 nothing else could be asked.
     let _watch = host.request_stream(get("/apis/test.io/v1/namespaces/ns/gadgets?watch=true")).await.unwrap();
-    let answer = tokio::time::timeout(Duration::from_secs(30), host.request_text(get("/livez"))).await;
+    let answer = tokio::time::timeout(TEST_DEADLINE, host.request_text(get("/livez"))).await;
     assert_eq!(answer.expect("asked while the watch is open").unwrap(), "ok");
 }
 
@@ -111,10 +107,12 @@ const SHARED: [u8; 4] = [127, 0, 0, 2];
 const ADDRESS_OF_FEW: [u8; 4] = [127, 0, 0, 3];
 const ELSEWHERE: [u8; 4] = [127, 0, 0, 4];
 /// Longer than anything here takes, and shorter than the time for a handshake.
-const TEST_DEADLINE: Duration = Duration::from_secs(20);
+const TEST_DEADLINE: Duration = Duration::from_secs(60);
+const FOR_A_HANDSHAKE: Duration = Duration::from_secs(3600);
 
 fn crowded(connections: usize, connections_per_address: usize) -> Settings {
-    let bounds = Bounds { connections, connections_per_address, ..Bounds::default() };
+    let headers = FOR_A_HANDSHAKE;
+    let bounds = Bounds { connections, connections_per_address, headers, ..Bounds::default() };
     Settings { bounds, ..Settings::default() }
 }
 

@@ -69,6 +69,7 @@ pub struct Port {
     pub host_answers_strangers: watch::Sender<bool>,
     /// Whether the token `good` has been revoked.
     pub good_is_revoked: Arc<AtomicBool>,
+    reviews: watch::Sender<usize>,
     asked: Arc<Mutex<Vec<Value>>>,
     tokens: Arc<AtomicUsize>,
     root: CertificateDer<'static>,
@@ -119,7 +120,8 @@ impl Port {
         let (host_answers, answers) = watch::channel(true);
         let (host_answers_strangers, answers_strangers) = watch::channel(true);
         let good_is_revoked = Arc::<AtomicBool>::default();
-        let counted = (Arc::clone(&asked), Arc::clone(&tokens), good_is_revoked.clone());
+        let reviews = watch::channel(0).0;
+        let counted = (reviews.clone(), Arc::clone(&asked), Arc::clone(&tokens), good_is_revoked.clone());
         let host = reviewer(counted, settings.rule, answers, answers_strangers);
         let trusted = HostConfigSource::new(trust(&clients, &proxies));
         let limits = InFlightLimits { reading: settings.in_flight, mutating: settings.in_flight };
@@ -175,6 +177,7 @@ impl Port {
             host_answers,
             host_answers_strangers,
             good_is_revoked,
+            reviews,
             asked,
             tokens,
             root,
@@ -221,14 +224,7 @@ impl Port {
 
     /// Sends one request with a body.
     pub async fn send_body(&self, line: &str, body: &str) -> String {
-        let mut stream = self.connect(None, "http/1.1").await;
-        let length = body.len();
-        let head =
-            format!("{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}");
-        stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer).await;
-        String::from_utf8_lossy(&answer).into_owned()
+        send_body_on(self.connect(None, "http/1.1").await, line, body).await
     }
 
     /// A client of the daemon's own, to whom this server is the host.
@@ -245,6 +241,16 @@ impl Port {
         self._server_dir.path().join("db")
     }
 
+    /// How many reviews have come to the host, with those that it has not answered yet.
+    pub fn reviews(&self) -> usize {
+        *self.reviews.borrow()
+    }
+
+    /// Waits until so many reviews have come to the host.
+    pub async fn until_reviews(&self, count: usize) {
+        self.reviews.subscribe().wait_for(|reviews| *reviews >= count).await.unwrap();
+    }
+
     /// How many TokenReviews there have been.
     pub fn tokens(&self) -> usize {
         self.tokens.load(SeqCst)
@@ -254,6 +260,16 @@ impl Port {
     pub fn asked(&self) -> Vec<Value> {
         std::mem::take(&mut self.asked.lock())
     }
+}
+
+/// Sends one request with a body on this connection.
+pub async fn send_body_on(mut stream: TlsStream<TcpStream>, line: &str, body: &str) -> String {
+    let length = body.len();
+    let head = format!("{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}");
+    stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 /// A client by a kubeconfig with this cluster and user.
@@ -283,15 +299,16 @@ pub fn trust(clients: &Authority, proxies: &Authority) -> HostConfig {
 
 /// Knows the token `good`, and decides by `rule`.
 fn reviewer(
-    counted: (Arc<Mutex<Vec<Value>>>, Arc<AtomicUsize>, Arc<AtomicBool>),
+    counted: (watch::Sender<usize>, Arc<Mutex<Vec<Value>>>, Arc<AtomicUsize>, Arc<AtomicBool>),
     rule: Rule,
     answers: watch::Receiver<bool>,
     strangers: watch::Receiver<bool>,
 ) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
-        let ((asked, tokens, revoked), mut answers, mut strangers) =
+        let ((reviews, asked, tokens, revoked), mut answers, mut strangers) =
             (counted.clone(), answers.clone(), strangers.clone());
         async move {
+            reviews.send_modify(|reviews| *reviews += 1);
             answers.wait_for(|answers| *answers).await.unwrap();
             let body = request.into_body().collect().await.unwrap().to_bytes();
             let mut review: Value = serde_json::from_slice(&body).unwrap();

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use drydock_serving::clock::testing::pass;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
 use super::certificates::Identity;
 use super::fixture::{CONTROLLER, Port, Settings, code};
+use super::frames::Connection;
 use crate::fixture::{GADGETS, gadget};
 
 /// A user as a front proxy forwards them: name and group.
@@ -25,9 +27,10 @@ struct Aggregated {
     proxy: Identity,
 }
 
-/// 60 seats: 12 of the system, 18 of controllers, 27 of everybody and 3 of anonymous users.
+/// 60 seats: 12 of the system, 18 of controllers, 27 of everybody and 3 of anonymous users. Requests that are held keep
+/// theirs for longer than a test lasts.
 fn settings() -> Settings {
-    Settings { in_flight: 30, ..Settings::default() }
+    Settings { in_flight: 30, request_timeout: Duration::from_secs(3600), ..Settings::default() }
 }
 
 impl Aggregated {
@@ -124,7 +127,7 @@ async fn unread_lists_of_one_tenant_keep_nobody_else_out() {
     let held = server.take_all(std::iter::repeat(TENANT), &format!("GET {GADGETS}")).await;
     assert!(held.len() > 1);
     server.serves_everybody_but_the_tenant().await;
-    let waited = server.send(TENANT, &format!("GET {GADGETS}/none?timeout=40ms")).await;
+    let waited = server.send(TENANT, &format!("GET {GADGETS}/none?timeout=4s")).await;
     assert_eq!(code(&waited), 429, "{waited}");
     assert_eq!(
         server
@@ -169,9 +172,10 @@ async fn a_queue_that_is_full_is_429_at_once() {
     let server = Aggregated::open(settings()).await;
     server.fill().await;
     let list = format!("GET {GADGETS}");
-    let mut held = server.take_all(std::iter::repeat(TENANT), &list).await;
+    let held = server.take_all(std::iter::repeat(TENANT), &list).await;
+    let mut more = Connection::open(server.port.connect(Some(&server.proxy), "h2").await).await;
     for _ in 1..50 {
-        held.push(server.begin(TENANT, &list).await);
+        more.ask(&list, &[("x-remote-user", TENANT.0), ("x-remote-group", TENANT.1)], "").await;
     }
     server.until(async |it| it.waiting("everybody").await == 50).await;
     let refused = server.send(TENANT, &list).await;
@@ -190,7 +194,7 @@ async fn a_queue_that_is_full_is_429_at_once() {
     server.serves_everybody_but_the_tenant().await;
 
     // A request whose client is gone waits no longer, and holds no seats.
-    drop(held);
+    drop((held, more));
     server.until(async |it| it.waiting("everybody").await == 0 && it.seats("everybody").await == 0).await;
     assert_eq!(server.get(TENANT).await, 404);
 }
@@ -241,14 +245,15 @@ async fn a_watch_holds_seats_until_its_initial_events_are_sent() {
     server.until(async |it| it.seats("everybody").await == 0).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_watch_whose_initial_events_are_not_read_holds_seats_until_its_deadline() {
-    let request_timeout = Duration::from_secs(3);
-    let server = Aggregated::open(Settings { request_timeout, ..settings() }).await;
+    let server = Aggregated::open(Settings { in_flight: 30, ..Settings::default() }).await;
     server.fill().await;
     let mut unread = server.begin(TENANT, &format!("GET {GADGETS}?watch=1")).await;
     let dispatched = r#"priority_level="everybody",flow_schema="everybody""#;
     server.until(async |it| it.figure("dispatched_requests_total", dispatched).await == 1).await;
+    assert!(server.seats("everybody").await > 0, "it holds seats");
+    pass(Settings::default().request_timeout).await;
     server.until(async |it| it.seats("everybody").await == 0).await;
     unread.read_exact(&mut vec![0; 12_000_000]).await.expect("the watch goes on");
 }

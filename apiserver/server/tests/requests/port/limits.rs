@@ -1,13 +1,11 @@
 //! The limits of a request, and the answers to requests that exceed them.
 
-use std::sync::Arc;
-use std::time::Duration;
-
+use drydock_serving::clock::testing::pass;
 use drydock_storage_sqlite::SqliteOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 
-use super::fixture::{Port, Settings, code};
+use super::fixture::{Port, Settings, code, send_body_on};
 use crate::fixture::GADGETS;
 
 /// A gadget of about so many bytes.
@@ -44,8 +42,7 @@ async fn a_path_that_is_too_long_is_404_before_the_host_is_asked() {
 /// A client that asks for a large list and does not read it holds its seats, and the list, until its time is up.
 #[tokio::test]
 async fn an_answer_that_is_not_read_is_let_go_at_its_deadline() {
-    let request_timeout = Duration::from_secs(2);
-    let port = Port::open(Settings { in_flight: 1, request_timeout, ..Settings::default() }).await;
+    let port = Port::open(Settings { in_flight: 1, ..Settings::default() }).await;
     for i in 0..12 {
         let answer = port.send_body(&format!("POST {GADGETS}"), &sized(i, 1_000_000)).await;
         assert_eq!(code(&answer), 201, "{answer}");
@@ -54,11 +51,13 @@ async fn an_answer_that_is_not_read_is_let_go_at_its_deadline() {
     lazy.write_all(format!("GET {GADGETS} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
     let mut first = [0; 16];
     lazy.read_exact(&mut first).await.unwrap();
-    let refused = port.send(None, &format!("GET {GADGETS}/none"), &[]).await;
+    let get = format!("GET {GADGETS}/none?timeout=1s");
+    let refused = port.send(None, &get, &[]).await;
     assert_eq!(code(&refused), 429, "{refused}");
     assert!(refused.contains("retry-after: 1") && refused.contains("content-type: text/plain"), "{refused}");
     assert!(refused.contains("Too many requests, please try again later."), "{refused}");
-    while code(&port.send(None, &format!("GET {GADGETS}/none"), &[]).await) == 429 {
+    pass(Settings::default().request_timeout).await;
+    while code(&port.send(None, &get, &[]).await) == 429 {
         tokio::task::yield_now().await;
     }
     drop(lazy);
@@ -98,23 +97,29 @@ async fn refused(port: &Port, reason: &str) -> usize {
     line.unwrap_or_else(|| panic!("{of} is not in {metrics}")).parse().unwrap()
 }
 
-/// The queue is held full by not letting the writer begin: an administrator's sqlite3 has the write lock.
+/// The queue is held full by not letting the writer begin: an administrator's sqlite3 has the write lock. The writer waits
+/// for some seconds, so all connections are there before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_beyond_the_queue_are_429_and_counted() {
     let store = SqliteOptions { queue: 1, ..SqliteOptions::default() };
-    let port = Arc::new(Port::open(Settings { store, ..Settings::default() }).await);
+    let port = Port::open(Settings { store, ..Settings::default() }).await;
+    let mut connections = Vec::new();
+    for _ in 0..8 {
+        connections.push(port.connect(None, "http/1.1").await);
+    }
+    let reader = port.connect(None, "http/1.1").await;
     let admin = rusqlite::Connection::open(port.store()).unwrap();
     admin.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut writes = JoinSet::new();
-    for number in 0..8 {
-        let port = port.clone();
-        writes.spawn(async move { port.send_body(&format!("POST {GADGETS}"), &sized(number, 1)).await });
+    for (number, stream) in connections.into_iter().enumerate() {
+        writes
+            .spawn(async move { send_body_on(stream, &format!("POST {GADGETS}"), &sized(number, 1)).await });
     }
     let first = writes.join_next().await.unwrap().unwrap();
     assert_eq!(code(&first), 429, "{first}");
     assert!(first.contains("retry-after: 1") && first.contains("too many writes are waiting"), "{first}");
     assert!(first.contains(r#""reason":"TooManyRequests""#), "{first}");
-    assert_eq!(code(&port.send(None, &format!("GET {GADGETS}"), &[]).await), 200, "reads go on");
+    assert_eq!(code(&send_body_on(reader, &format!("GET {GADGETS}"), "").await), 200, "reads go on");
     admin.execute_batch("ROLLBACK").unwrap();
     let (mut busy, mut made) = (1, 0);
     while let Some(answer) = writes.join_next().await {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use drydock_server::responses::{Limits, OpenResponses};
+use drydock_serving::clock::testing::pass;
 use h2::client::SendRequest;
 use h2::{Reason, RecvStream};
 use http::{Request, Response};
@@ -79,8 +80,9 @@ async fn a_small_answer_that_is_not_read_keeps_its_seat_until_its_deadline() {
     drop((unread, lazy));
     assert_eq!(code(&port.send(Some(&user), &get("60s"), &[]).await), 200);
     let lazy = Lazy::connect(&port, Some(&user), 0).await;
-    let late = lazy.get(&format!("{path}?timeout=2s")).await;
+    let late = lazy.get(&format!("{path}?timeout=30s")).await;
     assert_eq!(late.status(), 200);
+    pass(Duration::from_secs(30)).await;
     assert_eq!(reset(late.into_body()).await, Some(Reason::CANCEL));
     assert_eq!(code(&port.send(Some(&user), &get("60s"), &[]).await), 200, "the seat was given back");
 }
@@ -93,8 +95,10 @@ async fn a_watch_that_is_not_read_ends_at_its_timeout() {
         gadget(&port, name, 100_000).await;
     }
     let lazy = Lazy::connect(&port, None, 10).await;
-    let watch = lazy.get(&format!("{GADGETS}?watch=true&timeoutSeconds=1")).await;
+    let watch = lazy.get(&format!("{GADGETS}?watch=true&timeoutSeconds=10")).await;
     assert_eq!(watch.status(), 200);
+    // Less than the time after which a connection of nobody is closed.
+    pass(Duration::from_secs(12)).await;
     assert_eq!(reset(watch.into_body()).await, Some(Reason::CANCEL));
 }
 

@@ -13,6 +13,7 @@ use drydock_machinery::ApiError;
 use http::HeaderMap;
 
 use crate::auth::caller::{Caller, Origin, ProvedBy};
+use crate::clock;
 use crate::request::user::{ANONYMOUS, UNAUTHENTICATED, User};
 pub use host_config::{HostConfig, HostConfigSource};
 use peer::CertificateVerdict;
@@ -170,7 +171,7 @@ impl Authenticator {
 
     /// Until when the user of a token is remembered.
     pub fn known_until(&self, token: &str) -> Instant {
-        self.tokens.as_ref().map_or_else(Instant::now, |reviewer| reviewer.known_until(token))
+        self.tokens.as_ref().map_or_else(clock::now, |reviewer| reviewer.known_until(token))
     }
 
     async fn by_token(

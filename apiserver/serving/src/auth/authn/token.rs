@@ -16,6 +16,7 @@ use crate::auth::caller::Origin;
 use crate::auth::review::{
     Answers, CacheLimits, HostAnswer, Payer, ReviewKey, ReviewLimiter, ReviewPermit, ReviewRequest, Reviews,
 };
+use crate::clock;
 use crate::request::user::User;
 
 /// How long an answer is used without asking again.
@@ -138,13 +139,13 @@ impl TokenReviewer {
     /// comes now.
     pub(super) fn known_until(&self, token: &str) -> Instant {
         let known = self.cache.known.lock().fresh_until(&key_of(token));
-        known.unwrap_or_else(|| Instant::now() + FRESH)
+        known.unwrap_or_else(|| clock::now() + FRESH)
     }
 }
 
 impl RememberedTokens {
     fn get(&self, key: &ReviewKey) -> Remembered {
-        let now = Instant::now();
+        let now = clock::now();
         if let Some((user, is_fresh)) = self.known.lock().get(key, now) {
             let user = user.clone();
             return if is_fresh { Remembered::Answer(Some(user)) } else { Remembered::Was(user) };
@@ -156,7 +157,7 @@ impl RememberedTokens {
     }
 
     fn put(&self, key: ReviewKey, user: Option<Arc<User>>, payer: Payer) {
-        let now = Instant::now();
+        let now = clock::now();
         match user {
             Some(user) => {
                 let bytes = user.bytes();

@@ -19,6 +19,7 @@ use crate::auth::caller::Caller;
 use crate::auth::review::{
     Answers, CacheLimits, HostAnswer, ReviewKey, ReviewLimiter, ReviewRequest, Reviews,
 };
+use crate::clock;
 use crate::request::info::RequestInfo;
 use crate::request::user::{SYSTEM_MASTERS, User};
 
@@ -132,7 +133,7 @@ impl Authorizer {
         let allowed = |key: &Vec<u8>| self.remembered(key).is_some_and(|decision| decision.allowed);
         let key = wider.into_iter().find(allowed).unwrap_or_else(|| question::key(user, attributes));
         let known = self.known.lock().fresh_until(&key);
-        known.unwrap_or_else(|| Instant::now() + REMEMBER)
+        known.unwrap_or_else(|| clock::now() + REMEMBER)
     }
 
     /// Returns 403 in the host's words unless allowed.
@@ -158,7 +159,7 @@ impl Authorizer {
             let decision = decision(answer);
             if put_key.len() < MEMORABLE {
                 let bytes = decision.reason.len();
-                known.lock().put(put_key, decision.clone(), bytes, put_for, Instant::now());
+                known.lock().put(put_key, decision.clone(), bytes, put_for, clock::now());
             }
             drop(permit);
             Some(decision)
@@ -174,7 +175,7 @@ impl Authorizer {
     }
 
     fn remembered(&self, key: &[u8]) -> Option<Decision> {
-        self.known.lock().get(key, Instant::now()).map(|(decision, _)| decision.clone())
+        self.known.lock().get(key, clock::now()).map(|(decision, _)| decision.clone())
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::fair_queues::{FairQueues, NextPermit, PermitRequest, ReviewBounds};
 use super::payer::Payer;
+use crate::clock;
 
 /// Longest wait for a permit, and the part of a request's time that it may take.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -48,7 +49,7 @@ struct WaitingReview<'a> {
 
 impl Queue {
     pub(super) fn new(bounds: ReviewBounds) -> Self {
-        Self(Mutex::new(State { queues: FairQueues::new(bounds, Instant::now()), timer: None }))
+        Self(Mutex::new(State { queues: FairQueues::new(bounds, clock::now()), timer: None }))
     }
 
     /// A permit for a request with this deadline; 429 when there is no room to wait or the wait is over.
@@ -61,7 +62,7 @@ impl Queue {
         let ticket = self.0.lock().queues.wait(&request, waker).ok_or_else(too_many)?;
         let waiting = WaitingReview { queue: self, payer: &request.payer, ticket };
         self.grant_waiting();
-        let now = Instant::now();
+        let now = clock::now();
         let until = now + (deadline.saturating_duration_since(now) / PART).min(LONGEST_WAIT);
         let permit = tokio::time::timeout_at(until.into(), permit).await;
         drop(waiting);
@@ -87,7 +88,7 @@ impl Queue {
 
     fn next(self: &Arc<Self>) -> Option<impl FnOnce() -> Result<(), ReviewPermit> + use<>> {
         let state = &mut *self.0.lock();
-        let start = Instant::now();
+        let start = clock::now();
         match state.queues.next(start) {
             NextPermit::Permit(waker, request) => {
                 let permit =

@@ -12,7 +12,7 @@ use crate::backend::{
 };
 
 /// How long a test waits for a watch before it fails. Not a measurement.
-const WATCH_DEADLINE: Duration = Duration::from_secs(30);
+const WATCH_DEADLINE: Duration = Duration::from_secs(60);
 
 pub type Store = Arc<dyn Backend>;
 

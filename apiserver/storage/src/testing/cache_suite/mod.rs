@@ -83,8 +83,15 @@ struct Setup {
     fixture: Fixture,
 }
 
+/// A cache whose readers wait for it and for the backend as long as a test lasts.
 fn small() -> Config {
-    Config { freshness: Duration::from_millis(200), ..Config::default() }
+    let minutes = Duration::from_secs(600);
+    Config { freshness: minutes, patience: minutes, ..Config::default() }
+}
+
+/// A cache whose readers go to the store when it is behind. A test has it fall behind for longer than they wait.
+fn impatient() -> Config {
+    Config { freshness: Duration::from_millis(200), ..small() }
 }
 
 fn gated(backend: Arc<dyn Backend>) -> Arc<GatedBackend> {
@@ -107,7 +114,14 @@ impl Setup {
     /// Waits until the cache has reached a revision.
     async fn seen(&self, revision: Revision) {
         let (scope, options) = (Scope::all(), all(ReadAt::NotOlderThan(revision)));
-        while self.fixture.storage.list(&scope, &options, &mut UnlimitedMemory).await.is_err() {}
+        loop {
+            let listed = self.fixture.storage.list(&scope, &options, &mut UnlimitedMemory).await;
+            // While the cache is behind, the store answers.
+            if listed.is_ok() && self.metric(|metrics| &metrics.revision) >= revision.0 {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 
     fn metric(&self, which: impl Fn(&Metrics) -> &AtomicU64) -> u64 {

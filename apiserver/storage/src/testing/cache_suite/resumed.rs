@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use futures::FutureExt;
 
 use super::gated_backend::GatedBackend;
-use super::{Setup, cache_over, gated, setup, small};
+use super::{Setup, cache_over, gated, impatient, setup, small};
 use crate::backend::{Backend, BackendError, CompareAndSwap, Revision};
 use crate::cache::Config;
 use crate::storage::{ReadAt, Scope, StorageError, WatchFrom};
@@ -149,7 +149,7 @@ pub async fn a_damaged_value_of_the_past_ends_the_watches_of_its_namespace(backe
 
 /// Regression: the watch kept a backend watch of its own for its whole life.
 pub async fn a_watch_whose_objects_came_from_the_store_goes_on_with_the_cache(backend: Arc<dyn Backend>) {
-    let setup = setup(backend, small()).await;
+    let setup = setup(backend, impatient()).await;
     setup.seen(setup.fixture.create("a/1", 1).await).await;
     setup.gate.hold();
     setup.fixture.set("a/1", 2).await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_machinery::Object;
+use futures::FutureExt;
 use serde_json::json;
 
 use crate::backend::{Backend, CompareAndSwap, Revision, WriteOutcome};
@@ -14,7 +15,7 @@ use crate::storage::{
 };
 
 /// How long a test waits for a watch before it fails. Not a measurement.
-const WATCH_DEADLINE: Duration = Duration::from_secs(30);
+pub const WATCH_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A storage, and the backend below it.
 pub struct Fixture {
@@ -215,6 +216,8 @@ impl Follower {
                 panic!("told {events:?} instead of nothing");
             }
             if self.watcher.progress() >= revision {
+                // It has found nothing to read since, and sleeps.
+                assert!(self.watcher.next().now_or_never().is_none(), "told of something");
                 return;
             }
         }

@@ -9,7 +9,7 @@ pub mod reads;
 pub mod watches;
 pub mod writes;
 
-pub use harness::{Fixture, Follower, all, even, object, read_value};
+pub use harness::{Fixture, Follower, WATCH_DEADLINE, all, even, object, read_value};
 pub use other_version::on_other_version;
 
 use std::sync::Arc;
