@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::workload::{BUDGET, GuardedNamespace, ScaleWorkload};
 
 /// How long the host and our controllers may take until a pod is gone.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// A budget that let a pod go.
 #[derive(Clone, Debug)]

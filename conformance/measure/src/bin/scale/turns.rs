@@ -10,7 +10,7 @@ use futures::stream;
 use futures::{StreamExt, TryStreamExt};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Client, ResourceExt};
+use kube::{Client, Error, ResourceExt};
 use serde_json::{Value, json};
 
 use super::workload::{INTERCEPTOR, ScaleWorkload, bar};
@@ -63,12 +63,17 @@ fn is_settled(status: &Value) -> bool {
 pub async fn report(direct: &Client, workload: &ScaleWorkload, reports: usize) -> Result<()> {
     let pods = workload.held.iter().cycle().take(reports).enumerate();
     let write = async |(index, pod): (usize, &super::workload::RequestedPod)| {
-        let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())?.to_string();
-        let entry = json!({"name": INTERCEPTOR, "message": format!("step {index}"), "startTime": now, "heartbeatTime": now});
-        let patch = Patch::Strategic(json!({"status": {"interceptors": [entry]}}));
         let requests = eviction_requests(direct, &pod.namespace);
-        requests.patch_status(&pod.uid, &PatchParams::default(), &patch).await?;
-        anyhow::Ok(())
+        loop {
+            let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())?.to_string();
+            let entry = json!({"name": INTERCEPTOR, "message": format!("step {index}"), "startTime": now, "heartbeatTime": now});
+            let patch = Patch::Strategic(json!({"status": {"interceptors": [entry]}}));
+            match requests.patch_status(&pod.uid, &PatchParams::default(), &patch).await {
+                // A busy machine took it more than 10 s later.
+                Err(Error::Api(status)) if status.message.contains("must be the present time") => {}
+                written => return written.map(drop).map_err(anyhow::Error::from),
+            }
+        }
     };
     stream::iter(pods.map(Ok)).try_for_each_concurrent(IN_FLIGHT, write).await.context("writing reports")
 }
