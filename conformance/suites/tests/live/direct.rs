@@ -30,7 +30,7 @@ async fn a_drain_costs_the_host_no_write_of_our_kinds_and_no_review_of_a_pod() -
     }
     let kubectl = shared.kubectl();
     kubectl.apply(&node_maintenance("direct", "Drain", &[&node])).await?;
-    kubectl.ok(&["wait", "nodemaintenance/direct", "--for=condition=Drained", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "nodemaintenance/direct", "--for=condition=Drained"]).await?;
 
     let is_of_drain = |request: &LoggedRequest| {
         let name = &request.object_ref.name;
@@ -149,15 +149,15 @@ impl Site {
     /// Waits until a new maintenance is taken up by writes that come straight. Those of the first may not, as the way is
     /// tried again after a pause.
     async fn goes_straight(&self, name: &str) -> Result<()> {
-        for i in 0.. {
-            let name = format!("{name}-{i}");
+        let late = || format!("no write goes straight: {}", self.drydock.log_tail());
+        let mut count = 0;
+        let is_straight = async || {
+            count += 1;
+            let name = format!("{name}-{count}");
             self.is_taken_up(&name).await?;
-            if self.ways(&name)?.iter().all(|is_straight| *is_straight) {
-                break;
-            }
-            ensure!(i < 100, "no write goes straight: {}", self.drydock.log_tail());
-        }
-        Ok(())
+            Ok(self.ways(&name)?.iter().all(|is_straight| *is_straight))
+        };
+        retry(LIMIT, late, is_straight).await
     }
 
     async fn is_taken_up(&self, name: &str) -> Result<()> {

@@ -1,12 +1,11 @@
 //! The host's programs, their flags, and the order in which they start.
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::{TestHost, audit, repository};
-use crate::wait::{http_ready, https_ready, server_ready};
+use crate::wait::{LIMIT, http_ready, https_ready, server_ready};
 
 /// The host's API server.
 pub(super) const APISERVER: &str = "kube-apiserver";
@@ -14,9 +13,6 @@ pub(super) const APISERVER: &str = "kube-apiserver";
 /// Requests a second that the host's own controllers may make: far more than a test needs, so that they never wait for
 /// their own rate limit.
 const QPS: u32 = 1000;
-
-/// How long a program may take until it serves.
-const READY: Duration = Duration::from_secs(120);
 
 /// Who the kubelets are, for the audit log.
 const KUBELETS: &str = "kwok";
@@ -26,7 +22,7 @@ pub(super) async fn start_api(host: &TestHost, ports: [u16; 3]) -> Result<()> {
     let [etcd, peer, secure] = ports;
     write_files(host)?;
     host.processes.start("etcd", &host.bin.join("etcd"), &etcd_flags(host, etcd, peer))?;
-    http_ready(&format!("127.0.0.1:{etcd}"), "/health", READY).await?;
+    http_ready(&format!("127.0.0.1:{etcd}"), "/health", LIMIT).await?;
     start_apiserver(host, secure).await
 }
 
@@ -44,10 +40,10 @@ pub(super) async fn start_all(host: &TestHost, ports: &[u16]) -> Result<()> {
         host.processes.start(name, &host.bin.join(name), &flags)?;
     }
     for port in [manager, scheduler] {
-        https_ready(port, "/healthz", READY).await.with_context(|| host.processes.ended_processes())?;
+        https_ready(port, "/healthz", LIMIT).await.with_context(|| host.processes.ended_processes())?;
     }
     let kwok = format!("127.0.0.1:{kwok}");
-    http_ready(&kwok, "/healthz", READY).await.with_context(|| host.processes.ended_processes())
+    http_ready(&kwok, "/healthz", LIMIT).await.with_context(|| host.processes.ended_processes())
 }
 
 /// Starts the API server, again if it was killed, and waits until it serves.
@@ -55,7 +51,7 @@ pub(super) async fn start_apiserver(host: &TestHost, port: u16) -> Result<()> {
     let mut flags = apiserver_flags(host, port);
     flags.extend(audit_flags(host));
     host.processes.start(APISERVER, &host.bin.join(APISERVER), &flags)?;
-    server_ready(&host.client().await?, &host.processes, APISERVER, READY).await
+    server_ready(&host.client().await?, &host.processes, APISERVER, LIMIT).await
 }
 
 fn write_files(host: &TestHost) -> Result<()> {

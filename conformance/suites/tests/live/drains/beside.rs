@@ -32,11 +32,8 @@ async fn a_direct_eviction_and_kubectl_drain_end_the_requests_and_the_maintenanc
     until(pods.clone(), "first", LIMIT, "gone", is_gone).await?;
     ensure!(is_held(requests().get_opt(&second).await?.as_ref()), "the other pod's request has changed");
 
-    namespace.kubectl.ok(&["drain", &node, "--force", "--timeout=60s"]).await?;
-    namespace
-        .kubectl
-        .ok(&["wait", "nodemaintenance/beside", "--for=condition=Drained", "--timeout=60s"])
-        .await?;
+    namespace.kubectl.ok(&["drain", &node, "--force"]).await?;
+    namespace.kubectl.ok(&["wait", "nodemaintenance/beside", "--for=condition=Drained"]).await?;
     // The node is drained when the pods are gone. Their requests end after that.
     let both_ended = |maintenance: Option<&DynamicObject>| {
         maintenance.is_some_and(|maintenance| maintenance.data["status"]["outcomes"]["evicted"] == 2)
