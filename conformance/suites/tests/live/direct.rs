@@ -1,6 +1,6 @@
 //! The controllers' way to our API server: straight to its Service, and through the aggregator while that fails.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use drydock_testkit::drydock::{Drydock, Options};
 use drydock_testkit::host::TestHost;
 use drydock_testkit::host::audit::{LoggedRequest, requests};
@@ -121,7 +121,15 @@ impl Site {
 
     /// The right is taken away: the answer of our API server is final.
     async fn asks_about_a_denial_once(&self) -> Result<()> {
-        let right = json!({"path": "/rules/12/resources/1", "value": "nodemaintenances/status"});
+        let role: Value = serde_json::from_str(&self.drydock.host.kubectl(&[
+            "get",
+            "clusterrole",
+            MANAGER,
+            "-o",
+            "json",
+        ])?)?;
+        let path = path_of(&role, "nodemaintenances/status").context("the role does not name the status")?;
+        let right = json!({"path": path, "value": "nodemaintenances/status"});
         let of = |op: &str| {
             let mut operation = right.clone();
             operation["op"] = op.into();
@@ -192,6 +200,16 @@ impl Site {
         let late = || format!("{words:?} was not logged: {}", self.drydock.log_tail());
         retry(LIMIT, late, async || Ok(std::fs::read_to_string(&log)?.lines().any(is_it))).await
     }
+}
+
+/// Where a role names a resource.
+fn path_of(role: &Value, resource: &str) -> Option<String> {
+    let rules = role["rules"].as_array()?.iter().enumerate();
+    let mut places = rules.filter_map(|(rule, content)| {
+        let place = content["resources"].as_array()?.iter().position(|named| named == resource)?;
+        Some(format!("/rules/{rule}/resources/{place}"))
+    });
+    places.next()
 }
 
 /// Whether it is a write of the manager's to one of our kinds.

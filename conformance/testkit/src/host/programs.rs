@@ -129,6 +129,8 @@ fn manager_flags(host: &TestHost, admin: &Path, port: u16) -> Vec<String> {
     // The host marks a node whose kubelet was cut off as lost, and its pods as not ready, which a real kubelet
     // corrects when it is back. kwok's does not: after an outage of the host all budgets would be short forever.
     flags.push("--node-monitor-grace-period=1h".into());
+    // Of the default, 15 s, a test of autoscalers would wait for several.
+    flags.push("--horizontal-pod-autoscaler-sync-period=1s".into());
     flags
 }
 
