@@ -9,6 +9,7 @@ use drydock_testkit::kinds::{eviction_request_resource, eviction_requests};
 use futures::stream;
 use futures::{StreamExt, TryStreamExt};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Error, ResourceExt};
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ pub async fn reached(direct: &Client, workload: &ScaleWorkload) -> Result<()> {
 
 async fn wait(direct: &Client, all: usize) -> Result<()> {
     let requests = Api::<DynamicObject>::all_with(direct.clone(), &eviction_request_resource());
-    let mut events = pin!(watcher(requests, watcher::Config::default()));
+    let mut events = pin!(watcher(requests, watcher::Config::default()).default_backoff());
     let bar = bar("turns", all);
     let mut seen = HashMap::new();
     // After an error the watcher lists anew: with so many requests a list takes longer than its version is kept.
