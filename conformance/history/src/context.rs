@@ -145,14 +145,14 @@ impl StoreServer {
         &self,
         rng: &mut StdRng,
         answer: impl Future<Output = Result<T, E>>,
-    ) -> Option<Result<T, FailedRequest<E>>> {
+    ) -> Option<Result<T, TimedFailure<E>>> {
         let patience = match rng.random_ratio(1, 40) {
             true => Duration::from_micros(rng.random_range(0..3_000)),
             false => LIMIT,
         };
         let began = Instant::now();
         tokio::select! {
-            answer = answer => Some(answer.map_err(|error| FailedRequest { error, waited: began.elapsed() })),
+            answer = answer => Some(answer.map_err(|error| TimedFailure { error, waited: began.elapsed() })),
             () = self.gone.cancelled() => None,
             () = tokio::time::sleep(patience) => None,
         }
@@ -161,21 +161,21 @@ impl StoreServer {
 
 /// A request that the store failed.
 #[derive(Debug)]
-pub struct FailedRequest<E> {
+pub struct TimedFailure<E> {
     /// Why.
     pub error: E,
     /// After which time.
     waited: Duration,
 }
 
-impl FailedRequest<BackendError> {
+impl TimedFailure<BackendError> {
     /// Whether the store tried for as long as it may.
     pub fn had_its_time(&self) -> bool {
         self.waited >= BACKEND_DEADLINE
     }
 }
 
-impl FailedRequest<StorageError> {
+impl TimedFailure<StorageError> {
     /// Whether the store tried for as long as it may.
     pub fn had_its_time(&self) -> bool {
         let is_of_cache = matches!(self.error, StorageError::TooLarge { .. } | StorageError::NotReady);

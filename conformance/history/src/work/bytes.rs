@@ -9,7 +9,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::{any_key, expected, recent};
-use crate::context::{FailedRequest, HistoryContext, StoreServer};
+use crate::context::{HistoryContext, StoreServer, TimedFailure};
 use crate::object::{self, GUARD, PREFIX, object};
 use crate::record::{Pair, Present, RecordedOperation, RecordedOutcome, RecordedWrite, Rev};
 
@@ -191,7 +191,7 @@ impl BytesClient<'_> {
         }
     }
 
-    fn refused(&self, called: u64, asked: Rev, failed: &FailedRequest<BackendError>) {
+    fn refused(&self, called: u64, asked: Rev, failed: &TimedFailure<BackendError>) {
         match failed.error {
             BackendError::Compacted { .. } => {
                 self.context.recorder.op(BY, called, RecordedOperation::Expired { asked })
@@ -200,7 +200,7 @@ impl BytesClient<'_> {
         }
     }
 
-    fn unanswered(&self, called: u64, failed: &FailedRequest<BackendError>) {
+    fn unanswered(&self, called: u64, failed: &TimedFailure<BackendError>) {
         self.context.recorder.unanswered(BY, called, failed.had_its_time(), &failed.error);
     }
 }

@@ -11,7 +11,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::{Layer, any_key, expected, recent};
-use crate::context::{FailedRequest, HistoryContext, StoreServer};
+use crate::context::{HistoryContext, StoreServer, TimedFailure};
 use crate::object::{GUARD, PREFIX, object, value_of};
 use crate::record::{Moment, Pair, Present, RecordedOperation, RecordedOutcome, RecordedWrite, Rev, Value};
 
@@ -148,7 +148,7 @@ impl TypedClient<'_> {
         let called = self.context.recorder.stamp();
         let found = match self.server.ask(rng, self.storage.get(&name, at)).await {
             Some(Ok(stored)) => Some(pair_of(&stored)),
-            Some(Err(FailedRequest { error: StorageError::NotFound, .. })) => None,
+            Some(Err(TimedFailure { error: StorageError::NotFound, .. })) => None,
             Some(Err(failed)) => return self.refused(called, least, &failed),
             None => return,
         };
@@ -210,7 +210,7 @@ impl TypedClient<'_> {
         }
     }
 
-    fn refused(&self, called: Moment, asked: Rev, failed: &FailedRequest<StorageError>) {
+    fn refused(&self, called: Moment, asked: Rev, failed: &TimedFailure<StorageError>) {
         match failed.error {
             StorageError::Expired { .. } => {
                 self.context.recorder.op(self.by, called, RecordedOperation::Expired { asked });

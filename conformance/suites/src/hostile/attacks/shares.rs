@@ -107,7 +107,7 @@ async fn many_accounts(context: AttackContext) -> Findings {
     for account in &many.tenant.accounts {
         connection.ask_again(&read(&many, account)).await?;
     }
-    let (one, all) = (Readers::connect(&context).await?, Readers::connect(&many).await?);
+    let (one, all) = (TenantReads::connect(&context).await?, TenantReads::connect(&many).await?);
     let read = async {
         let got = || one.got.load(Ordering::Relaxed) + all.got.load(Ordering::Relaxed);
         retry(LIMIT, || format!("only {} reads are answered", got()), async || Ok(got() >= READS)).await
@@ -123,18 +123,18 @@ async fn many_accounts(context: AttackContext) -> Findings {
     Ok(vec![Finding::new(all <= 2 * one, text)])
 }
 
-/// A tenant that reads.
-struct Readers<'c> {
+/// The reads of a tenant.
+struct TenantReads<'c> {
     context: &'c AttackContext,
     connections: Vec<UserConnection>,
     got: AtomicUsize,
 }
 
-impl<'c> Readers<'c> {
-    async fn connect(context: &'c AttackContext) -> Result<Readers<'c>> {
+impl<'c> TenantReads<'c> {
+    async fn connect(context: &'c AttackContext) -> Result<TenantReads<'c>> {
         let open = (0..LANES / STREAMS).map(|_| context.stranger(&context.setup.direct, ATTACKER_ADDRESS));
         let connections = join_all(open).await.into_iter().collect::<Result<_>>()?;
-        Ok(Readers { context, connections, got: AtomicUsize::new(0) })
+        Ok(TenantReads { context, connections, got: AtomicUsize::new(0) })
     }
 
     /// Reads without an end, so many at a time, and counts the answers.
