@@ -17,7 +17,7 @@ use crate::setup::{ServerRoute, ServerSetup};
 /// Sequences that run at a time.
 const AT_A_TIME: usize = 24;
 /// How long a sequence may take.
-const LIMIT: Duration = Duration::from_secs(40);
+const LIMIT: Duration = Duration::from_secs(600);
 /// Maximum number of runs of a sequence. It is run again if the clock's second changed during the run,
 /// because times may then differ that are equal in another run; or if the host could not be asked, as when it
 /// ends a watch of a CRD to serve it anew.

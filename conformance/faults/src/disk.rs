@@ -18,7 +18,7 @@ use crate::memory::RegionPool;
 use crate::node::Inode;
 
 /// How long the closing of files is waited for when the power goes.
-const CLOSED_WITHIN: Duration = Duration::from_secs(30);
+const CLOSED_WITHIN: Duration = Duration::from_secs(300);
 
 /// Called before each write and sync with what it does (`wal-write`, `db-sync`).
 pub type DiskHook = Box<dyn Fn(&'static str) + Send + Sync>;

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use drydock_storage::backend::Backend;
+use drydock_storage::backend::{Backend, BackendError};
 use drydock_storage::cache::{Config, Metrics, WatchCache};
-use drydock_storage::storage::Storage;
+use drydock_storage::storage::{Storage, StorageError};
 use drydock_storage::store::Store;
+use drydock_testkit::wait::LIMIT;
 use parking_lot::Mutex;
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -22,6 +23,11 @@ use crate::object::{GROUP, PREFIX, RESOURCE};
 use crate::place::StorePlace;
 use crate::record::Rev;
 use crate::recorder::Recorder;
+
+/// How long a request is tried on members of etcd (drydock_storage_etcd), but for what a clock rounds.
+pub const BACKEND_DEADLINE: Duration = Duration::from_millis(9_900);
+/// How long a cache that lags is waited for ([`Config::freshness`]), likewise.
+pub const CACHE_DEADLINE: Duration = Duration::from_millis(2_900);
 
 /// One server's layers over the store, from its opening to its end.
 pub struct StoreServer {
@@ -55,11 +61,12 @@ impl HistoryContext {
         place: Arc<dyn StorePlace>,
         prefix: &'static str,
         injected: Option<FaultKind>,
+        judges_deadlines: bool,
     ) -> Result<Arc<Self>> {
         let servers = (0..place.servers()).map(|_| watch::Sender::new(None)).collect();
         let start = place.open(0).await?.current_revision().await?;
         let context = Arc::new(Self {
-            recorder: Recorder::new(start.0, prefix == PREFIX),
+            recorder: Recorder::new(start.0, prefix == PREFIX, judges_deadlines),
             prefix,
             place,
             inject: injected.map(|injected| Arc::new(FaultInjector::new(injected))),
@@ -134,15 +141,44 @@ impl StoreServer {
 
     /// Waits for an answer, unless the server goes down, or the client drops the request, which it sometimes
     /// does.
-    pub async fn ask<T>(&self, rng: &mut StdRng, answer: impl Future<Output = T>) -> Option<T> {
+    pub async fn ask<T, E>(
+        &self,
+        rng: &mut StdRng,
+        answer: impl Future<Output = Result<T, E>>,
+    ) -> Option<Result<T, TimedFailure<E>>> {
         let patience = match rng.random_ratio(1, 40) {
             true => Duration::from_micros(rng.random_range(0..3_000)),
-            false => Duration::from_secs(60),
+            false => LIMIT,
         };
+        let began = Instant::now();
         tokio::select! {
-            answer = answer => Some(answer),
+            answer = answer => Some(answer.map_err(|error| TimedFailure { error, waited: began.elapsed() })),
             () = self.gone.cancelled() => None,
             () = tokio::time::sleep(patience) => None,
         }
+    }
+}
+
+/// A request that the store failed.
+#[derive(Debug)]
+pub struct TimedFailure<E> {
+    /// Why.
+    pub error: E,
+    /// After which time.
+    waited: Duration,
+}
+
+impl TimedFailure<BackendError> {
+    /// Whether the store tried for as long as it may.
+    pub fn had_its_time(&self) -> bool {
+        self.waited >= BACKEND_DEADLINE
+    }
+}
+
+impl TimedFailure<StorageError> {
+    /// Whether the store tried for as long as it may.
+    pub fn had_its_time(&self) -> bool {
+        let is_of_cache = matches!(self.error, StorageError::TooLarge { .. } | StorageError::NotReady);
+        self.waited >= if is_of_cache { CACHE_DEADLINE } else { BACKEND_DEADLINE }
     }
 }

@@ -175,6 +175,8 @@ pub struct UnansweredRead {
     pub called: Moment,
     pub returned: Moment,
     pub by: &'static str,
+    /// Whether the store tried for as long as it may.
+    pub had_its_time: bool,
     pub why: String,
 }
 
@@ -190,6 +192,8 @@ pub struct History {
     /// Reads that got no answer in time, and the periods in which that is allowed, because most of the
     /// store's members were gone. It is never a fault for a store of one member.
     pub unanswered: Vec<UnansweredRead>,
+    /// Whether a read that had its time is a fault too: on a busy machine it is none.
+    pub judges_deadlines: bool,
     pub outages: Option<Vec<(Moment, Moment)>>,
     /// Counts of everything else: faults by kind, requests that failed.
     pub counts: BTreeMap<&'static str, u64>,

@@ -21,10 +21,10 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub fn new(start: Rev, exclusive: bool) -> Self {
+    pub fn new(start: Rev, exclusive: bool, judges_deadlines: bool) -> Self {
         let recorder = Self::default();
         recorder.newest.store(start, SeqCst);
-        *recorder.history.lock() = History { start, exclusive, ..History::default() };
+        *recorder.history.lock() = History { start, exclusive, judges_deadlines, ..History::default() };
         recorder
     }
 
@@ -63,11 +63,17 @@ impl Recorder {
         self.history.lock().compactions.push(RecordedCompaction { called, at });
     }
 
-    /// Notes a read that failed.
-    pub fn unanswered(&self, by: &'static str, called: Moment, why: impl std::fmt::Display) {
-        self.count("reads that failed");
+    /// Notes a read that failed. `had_its_time` says whether the store tried for as long as it may.
+    pub fn unanswered(
+        &self,
+        by: &'static str,
+        called: Moment,
+        had_its_time: bool,
+        why: impl std::fmt::Display,
+    ) {
+        self.count(if had_its_time { "reads that failed at their deadline" } else { "reads that failed" });
         let (returned, why) = (self.stamp(), why.to_string());
-        self.history.lock().unanswered.push(UnansweredRead { called, returned, by, why });
+        self.history.lock().unanswered.push(UnansweredRead { called, returned, by, had_its_time, why });
     }
 
     /// Notes a time in which reads could not be answered.

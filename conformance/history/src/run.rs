@@ -1,11 +1,13 @@
 //! One run: clients and faults for a while, then all that happened is checked.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use drydock_storage::backend::prefix_range;
 use drydock_storage::storage::{PageOptions, ReadAt, Scope, UnlimitedMemory};
+use drydock_testkit::wait::{LIMIT, until_some};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::JoinSet;
@@ -22,8 +24,8 @@ use crate::work::{self, full_watch, http, typed::pair_of};
 
 /// Most operations of one run: what is checked has to end.
 const MOST_OPERATIONS: usize = 60_000;
-/// How long the watch may take to deliver all that was written.
-const CATCH_UP: Duration = Duration::from_secs(60);
+/// Least operations of a run with an injected fault: a busy machine takes longer for them.
+const LEAST_OPERATIONS: usize = 4_000;
 
 /// What one run is.
 #[derive(Clone, Copy, Debug)]
@@ -31,11 +33,13 @@ pub struct Options {
     pub seed: u64,
     pub length: Duration,
     pub injected: Option<FaultKind>,
+    /// Whether a read that failed at its deadline is a fault.
+    pub judges_deadlines: bool,
 }
 
 /// Runs clients of storage itself and checks; returns what was found and how much was checked.
 pub async fn run(place: Arc<dyn StorePlace>, options: Options) -> Result<(FoundFaults, CheckCounts)> {
-    let context = HistoryContext::open(place, PREFIX, options.injected).await?;
+    let context = HistoryContext::open(place, PREFIX, options.injected, options.judges_deadlines).await?;
     let clients = work::start(&context, options.seed);
     observed(&context, options, clients, faults(&context, options.seed), async {
         for which in 0..context.place.servers() {
@@ -53,7 +57,7 @@ pub async fn run_servers(
     servers: Arc<Servers>,
     options: Options,
 ) -> Result<(FoundFaults, CheckCounts)> {
-    let context = HistoryContext::open(place, http::PREFIX, None).await?;
+    let context = HistoryContext::open(place, http::PREFIX, None, options.judges_deadlines).await?;
     let clients = http::start(&context, &servers, work::rngs(options.seed));
     let made = server_faults(&context, &servers, options.seed);
     observed(&context, options, clients, made, async {
@@ -81,7 +85,7 @@ async fn observed(
     let full_watch = tokio::spawn(full_watch::run(context.clone(), enough.clone()));
     tokio::select! {
         result = faults => result.context("a fault could not be made")?,
-        () = tokio::time::sleep(options.length) => {}
+        () = length(context, options) => {}
         () = full(context) => {}
     }
     // A fault that was interrupted may have been the loss of a majority.
@@ -137,6 +141,14 @@ async fn place_fault(context: &HistoryContext, rng: &mut StdRng) -> Result<bool>
     Ok(made.is_some())
 }
 
+/// Waits until the run is long enough.
+async fn length(context: &HistoryContext, options: Options) {
+    tokio::time::sleep(options.length).await;
+    while options.injected.is_some() && context.recorder.len() < LEAST_OPERATIONS {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
 async fn full(context: &HistoryContext) {
     while context.recorder.len() < MOST_OPERATIONS {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -150,7 +162,11 @@ async fn final_read(context: &HistoryContext, which: usize) -> Result<()> {
     for storage in [&server.store, &server.cache] {
         let called = context.recorder.stamp();
         let options = PageOptions { at: ReadAt::Latest, limit: 0, start: None };
-        let page = storage.list(&Scope::all(), &options, &mut UnlimitedMemory).await?;
+        let page = at_last(async || {
+            let listed = storage.list(&Scope::all(), &options, &mut UnlimitedMemory).await;
+            listed.map_err(|error| error.to_string())
+        });
+        let page = page.await?;
         let found = page.items.iter().map(|stored| pair_of(&stored)).collect();
         record_read(context, called, found, page.revision.0);
     }
@@ -160,10 +176,28 @@ async fn final_read(context: &HistoryContext, which: usize) -> Result<()> {
 async fn read_bytes(context: &HistoryContext, which: usize) -> Result<()> {
     let server = context.server(which).await;
     let called = context.recorder.stamp();
-    let all = server.backend.range(prefix_range(context.prefix), 0, None).await?;
+    let all = at_last(async || {
+        let read = server.backend.range(prefix_range(context.prefix), 0, None).await;
+        read.map_err(|error| error.to_string())
+    });
+    let all = all.await?;
     let found = all.items.iter().map(object::pair).collect::<Result<Vec<_>>>()?;
     record_read(context, called, found, all.revision.0);
     Ok(())
+}
+
+/// Reads until there is an answer: all members are well, but they may be slow.
+async fn at_last<T>(read: impl AsyncFn() -> Result<T, String>) -> Result<T> {
+    let last = RefCell::new(String::new());
+    let late = || format!("the final read is not answered: {}", last.borrow());
+    until_some(LIMIT, late, async || match read().await {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) => {
+            last.replace(error);
+            Ok(None)
+        }
+    })
+    .await
 }
 
 fn record_read(context: &HistoryContext, called: Moment, found: Vec<Pair>, revision: Rev) {
@@ -181,7 +215,7 @@ async fn catch_up(context: &HistoryContext) -> Result<()> {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    if tokio::time::timeout(CATCH_UP, reached).await.is_err() {
+    if tokio::time::timeout(LIMIT, reached).await.is_err() {
         bail!("the watch of everything stands at {} and never came to {newest}", context.observed());
     }
     Ok(())

@@ -1,7 +1,5 @@
 //! Nodes whose kubelet is kwok. Scheduling, controllers and budgets on them are real.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Node;
@@ -9,7 +7,7 @@ use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
-use crate::wait::until;
+use crate::wait::{LIMIT, until};
 
 /// Creates `count` nodes, `PREFIX-000` and on, and waits until each is ready.
 pub async fn create_nodes(client: &Client, prefix: &str, count: usize) -> Result<Vec<String>> {
@@ -21,8 +19,7 @@ pub async fn create_nodes(client: &Client, prefix: &str, count: usize) -> Result
             let nodes = nodes.clone();
             async move {
                 nodes.create(&PostParams::default(), &node(name)?).await?;
-                let limit = Duration::from_secs(120);
-                until(nodes, name, limit, "ready", |node: Option<&Node>| node.is_some_and(is_ready)).await?;
+                until(nodes, name, LIMIT, "ready", |node: Option<&Node>| node.is_some_and(is_ready)).await?;
                 anyhow::Ok(())
             }
         })

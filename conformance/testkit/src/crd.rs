@@ -5,6 +5,7 @@ use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 
 use crate::host::TestHost;
+use crate::wait::LIMIT;
 
 /// The names of a custom resource; the kind is that of the schema.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +50,13 @@ pub fn install(host: &TestHost, definition: &Value) -> Result<()> {
     let file = host.dir.join(format!("{name}.json"));
     std::fs::write(&file, definition.to_string())?;
     host.kubectl(&["create", "-f", &file.to_string_lossy()])?;
-    host.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", &format!("crd/{name}")]).map(drop)
+    host.kubectl(&[
+        "wait",
+        "--for=condition=Established",
+        &format!("--timeout={}s", LIMIT.as_secs()),
+        &format!("crd/{name}"),
+    ])
+    .map(drop)
 }
 
 /// Inlines references, and removes what a structural schema may not contain.

@@ -7,7 +7,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -17,7 +16,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 
 use crate::host::{TestHost, free_ports, repository};
-use crate::wait::{api_available, server_ready};
+use crate::wait::{LIMIT, api_available, server_ready};
 
 const APISERVER: &str = "drydock-apiserver";
 /// The controller manager's process.
@@ -27,7 +26,6 @@ pub const PROGRAMS: [&str; 2] = [APISERVER, MANAGER];
 const STANDBY: &str = "drydock-controller-manager-standby";
 const NAMESPACE: &str = "drydock-system";
 const API_SERVICE: &str = "v1alpha1.coordination.k8s.io";
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// Where the API server keeps its objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -56,7 +54,8 @@ pub struct Options {
     pub storage: StorageChoice,
     /// `--heartbeat-deadline` of the API server and the controller manager, as they read it (`90s`); their own default if absent.
     pub heartbeat_deadline: Option<String>,
-    /// Whether a second controller manager stands by, and takes over within seconds instead of a quarter of a minute.
+    /// Whether a second controller manager stands by, and takes over within seconds of silence. On a busy machine one that
+    /// is well may lose its lease, and ends: whoever asks for this starts it again.
     pub standby: bool,
     /// `-v` of the API server and the controller manager.
     pub verbosity: u8,
@@ -119,9 +118,26 @@ impl Drydock {
         server_ready(&self.direct().await?, &self.host.processes, APISERVER, LIMIT).await
     }
 
-    /// Starts the controller manager, again if it was killed.
+    /// Starts the controller manager, again if it was killed. It does not wait until the killed one's lease is over.
     pub fn start_manager(&self) -> Result<()> {
-        self.start_manager_as(MANAGER)
+        self.start_manager_with(&[])
+    }
+
+    /// The same with more flags.
+    pub fn start_manager_with(&self, more: &[String]) -> Result<()> {
+        self.free_lease()?;
+        let flags = [&self.manager_flags(MANAGER)?, more].concat();
+        self.host.processes.start(MANAGER, &program(MANAGER), &flags)
+    }
+
+    /// Takes the lease from a controller manager that was killed, if there is a lease.
+    fn free_lease(&self) -> Result<()> {
+        let nobody = json!({"spec": {"holderIdentity": ""}}).to_string();
+        let patch = ["patch", "lease", MANAGER, "--namespace", NAMESPACE, "--type=merge", "-p", &nobody];
+        match self.host.kubectl(&patch) {
+            Err(error) if !format!("{error:#}").contains("NotFound") => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Starts one of several controller managers.

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
@@ -12,9 +11,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use crate::host::repository;
-
-/// How long to wait for a delivery.
-const LIMIT: Duration = Duration::from_secs(90);
+use crate::wait::LIMIT;
 
 /// An informer that runs; it ends when this is dropped.
 pub struct Informer {

@@ -10,9 +10,10 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use crate::host::TestHost;
+use crate::wait;
 
-/// How long a command may take.
-const LIMIT: Duration = Duration::from_secs(120);
+/// How long a command may take: longer than `kubectl wait`, which then says what it waited for.
+const LIMIT: Duration = wait::LIMIT.saturating_add(Duration::from_secs(60));
 
 /// kubectl of the host's version, for one user and one namespace.
 #[derive(Clone)]
@@ -137,13 +138,18 @@ impl Kubectl {
         Ok(said.err)
     }
 
+    /// `kubectl wait` gives up after 30 s by default: here it waits for as long as tests wait.
     fn command(&self, args: &[&str]) -> Command {
+        let is_default_wait =
+            args.first() == Some(&"wait") && !args.iter().any(|arg| arg.starts_with("--timeout"));
+        let timeout = is_default_wait.then(|| format!("--timeout={}s", wait::LIMIT.as_secs()));
         let mut command = Command::new(&self.program);
         command
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
             .args(["--namespace", &self.namespace])
             .args(args)
+            .args(timeout)
             .env("HOME", &self.home)
             .env("KUBE_EDITOR", &self.editor)
             .stdout(Stdio::piped())

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -11,8 +10,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// How long to wait for a program.
-const LIMIT: Duration = Duration::from_secs(60);
+use crate::wait::LIMIT;
 
 /// A program that runs; it is killed when this is dropped.
 pub struct Program {

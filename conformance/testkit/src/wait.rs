@@ -2,13 +2,16 @@
 
 use std::fmt::Debug;
 use std::path::Path;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use futures::StreamExt;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::api::{Api, PostParams};
-use kube::runtime::wait::{Condition, await_condition};
+use kube::runtime::wait::Condition;
+use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,9 +19,14 @@ use tokio::net::TcpStream;
 
 use crate::host::Processes;
 
+/// How long to wait for anything: only what is broken takes so long, on a busy machine too. What takes a host, Drydock or a
+/// person seconds may take minutes there.
+pub const LIMIT: Duration = Duration::from_secs(300);
+
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Watches one object until the condition holds, and returns it (None if the condition holds for its absence).
+/// Watches one object until the condition holds, and returns it (None if the condition holds for its absence). A watch that
+/// fails is opened again: a busy server may be away for a moment.
 pub async fn until<K>(
     api: Api<K>,
     name: &str,
@@ -29,12 +37,22 @@ pub async fn until<K>(
 where
     K: Clone + Debug + Send + DeserializeOwned + Resource + 'static,
 {
-    let waited = tokio::time::timeout(limit, await_condition(api.clone(), name, condition)).await;
-    let Ok(found) = waited else {
+    let mut states = pin!(watcher::watch_object(api.clone(), name).default_backoff());
+    let found = async {
+        while let Some(state) = states.next().await {
+            if let Ok(object) = state
+                && condition.matches_object(object.as_ref())
+            {
+                return Ok(object);
+            }
+        }
+        bail!("the watch of {name} ended")
+    };
+    let Ok(found) = tokio::time::timeout(limit, found).await else {
         let last = api.get_opt(name).await;
         bail!("{name}: not {what} within {limit:?}; it is now {last:?}");
     };
-    found.with_context(|| format!("waiting until {name} is {what}"))
+    found
 }
 
 /// Retries until `GET /readyz` of a server says ok, or its process has ended.

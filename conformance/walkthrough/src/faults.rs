@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use drydock_api::text::times;
 use drydock_testkit::drydock::Drydock;
 use drydock_testkit::finding::Finding;
+use drydock_testkit::wait::LIMIT;
 use futures::StreamExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
@@ -15,6 +16,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use tokio_util::sync::CancellationToken;
 
 use super::screen::{Screen, Span, Tone};
+use super::workload;
 
 /// What is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -53,8 +55,6 @@ impl Fault {
     }
 }
 
-/// A lease that is not renewed is taken within this: its duration and some tries.
-const TAKEN_OVER: Duration = Duration::from_secs(60);
 /// How long a fault waits for the drain to get on: a drain may be held up by an interceptor.
 const PROGRESS_LIMIT: Duration = Duration::from_secs(8);
 /// How long the host stays away each time: at last longer than the lease can be kept without it.
@@ -97,7 +97,8 @@ impl<'a> ServerFaults<'a> {
             self.happen(*fault).await.context(fault.words())?;
             *self.done.entry(*fault).or_default() += 1;
         }
-        Ok(())
+        // Until now the drain could not end.
+        workload::let_go(&self.drydock.host)
     }
 
     fn fault_cycle(&self) -> &'static [Fault] {
@@ -171,7 +172,7 @@ impl<'a> ServerFaults<'a> {
             }
             anyhow::bail!("the watch ended")
         };
-        tokio::time::timeout(TAKEN_OVER, found).await.context("nobody took the lease over")?
+        tokio::time::timeout(LIMIT, found).await.context("nobody took the lease over")?
     }
 
     async fn kill_host(&self) -> Result<()> {

@@ -98,6 +98,9 @@ async fn scenario(screen: &Screen, arguments: &Arguments) -> Result<ExitCode> {
     let cordoned = maintained.last().cloned().context("no node")?;
     host.kubectl(&["cordon", &cordoned])?;
     workload::mark(host, &maintained)?;
+    if arguments.chaos.is_some() {
+        workload::hold(host, maintained.first().context("no node")?)?;
+    }
 
     let observer = ObserverProcess::start(&playground_program()?, &host.admin(), workload::NAMESPACE)?;
     let interceptor_config = host.kubeconfig(interceptor::USER, &[])?;

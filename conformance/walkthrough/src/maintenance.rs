@@ -21,7 +21,8 @@ use super::screen::Screen;
 
 /// Its name.
 pub const NAME: &str = "rack-1";
-const LIMIT: Duration = Duration::from_secs(600);
+/// How long the whole drain may take, faults included.
+const LIMIT: Duration = Duration::from_secs(1_800);
 
 /// One maintenance over a few nodes.
 pub struct Maintenance {

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use drydock_api::node_maintenance::NodeMaintenance;
 use drydock_testkit::drydock::Drydock;
 use drydock_testkit::finding::Finding;
+use drydock_testkit::wait::LIMIT;
 use serde_json::json;
 
 use super::maintenance::{Maintenance, NAME};
@@ -17,8 +18,6 @@ use super::screen::Screen;
 
 /// The account of the clients: it may watch NodeMaintenances and nothing else.
 const ACCOUNT: &str = "stream-reader";
-/// How long a client may take to end after the maintenance has been deleted.
-const LIMIT: Duration = Duration::from_secs(60);
 /// How often it is asked whether a client has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 

@@ -1,12 +1,11 @@
 //! What runs in the playground's cluster: manifests/playground.yaml.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_testkit::finding::Finding;
 use drydock_testkit::host::TestHost;
-use drydock_testkit::wait::until;
+use drydock_testkit::wait::{LIMIT, until};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
 use kube::api::{Api, ListParams};
@@ -32,6 +31,7 @@ pub const ROLLOUTS: [&str; 6] = [
 const MARK: &str = "example.com/rack=1:PreferNoSchedule";
 
 const MANIFEST: &str = include_str!("../manifests/playground.yaml");
+const HELD: &str = include_str!("../manifests/held.yaml");
 
 /// Creates the workloads and waits until every pod is ready.
 pub fn create(host: &TestHost) -> Result<()> {
@@ -53,7 +53,23 @@ pub fn wait_ready(host: &TestHost) -> Result<()> {
 
 /// Waits until one workload has all of its pods.
 pub fn wait_for(host: &TestHost, rollout: &str) -> Result<()> {
-    host.kubectl(&["rollout", "status", rollout, "-n", NAMESPACE, "--timeout=300s"]).map(drop)
+    let timeout = format!("--timeout={}s", LIMIT.as_secs());
+    host.kubectl(&["rollout", "status", rollout, "-n", NAMESPACE, &timeout]).map(drop)
+}
+
+/// Puts a pod on a node that stays until [`let_go`].
+pub fn hold(host: &TestHost, node: &str) -> Result<()> {
+    let path = host.dir.join("held.yaml");
+    std::fs::write(&path, HELD.replace("{NODE}", node))?;
+    host.kubectl(&["apply", "--server-side", "-f", &path.to_string_lossy()])?;
+    let timeout = format!("--timeout={}s", LIMIT.as_secs());
+    host.kubectl(&["wait", "pod/held", "--for=condition=Ready", &timeout])?;
+    host.kubectl(&["wait", "pdb/held", "--for=jsonpath={.status.currentHealthy}=1", &timeout]).map(drop)
+}
+
+/// Lets that pod leave.
+pub fn let_go(host: &TestHost) -> Result<()> {
+    host.kubectl(&["delete", "pdb/held"]).map(drop)
 }
 
 /// On which node each pod is, by its UID.
@@ -86,7 +102,7 @@ pub async fn agents_return(client: &Client) -> Result<Finding> {
         ready.and_then(|ready| usize::try_from(ready).ok()) == Some(nodes)
     };
     let sets: Api<DaemonSet> = Api::namespaced(client.clone(), NAMESPACE);
-    until(sets, "agent", Duration::from_secs(300), "on every node", everywhere).await?;
+    until(sets, "agent", LIMIT, "on every node", everywhere).await?;
     Ok(Finding::new(true, format!("the DaemonSet has its pod on each of the {nodes} nodes again")))
 }
 

@@ -1,17 +1,13 @@
 //! The events of a watch, as they come.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, bail};
 use bytes::{Buf, BytesMut};
+use drydock_testkit::wait::LIMIT;
 use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::Value;
 
 use super::wire;
-
-/// How long to wait for an event.
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// A watch that is open.
 pub struct WatchFrames {

@@ -13,7 +13,7 @@ use super::clients::Clients;
 use crate::target::REFERENCE_KINDS;
 
 /// How long to wait for anything.
-pub const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(300);
 const NAME: &str = "reference-kinds";
 const NAMESPACE: &str = "reference-kinds";
 

@@ -165,7 +165,7 @@ async fn write(
 async fn reports_full(store: &dyn Backend, full: bool) -> Result<()> {
     let began = Instant::now();
     while store.refuses_writes().is_some() != full {
-        ensure!(!full && began.elapsed() < Duration::from_secs(30), "full: {full}, and it does not say so");
+        ensure!(!full && began.elapsed() < Duration::from_secs(300), "full: {full}, and it does not say so");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     Ok(())

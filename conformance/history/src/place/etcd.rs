@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use drydock_storage::backend::Backend;
 use drydock_storage_etcd::{EtcdBackend, EtcdConfig};
 use drydock_testkit::host::{Processes, free_ports};
+use drydock_testkit::wait::LIMIT;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rustix::process::{Pid, Signal, kill_process};
@@ -20,9 +21,6 @@ use tempfile::TempDir;
 use super::StorePlace;
 use super::links::{CLIENTS, Links};
 use crate::recorder::Recorder;
-
-/// How long a cluster may take to answer.
-const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// A running cluster.
 pub struct Etcd {
@@ -102,7 +100,7 @@ impl Etcd {
                     ids.into_iter().for_each(|(id, at)| self.links.name(id, at));
                     return Ok(());
                 }
-                _ if began.elapsed() > START_LIMIT => bail!("etcd does not answer: {}", self.log_tail()),
+                _ if began.elapsed() > LIMIT => bail!("etcd does not answer: {}", self.log_tail()),
                 _ => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }
@@ -121,7 +119,7 @@ impl Etcd {
         let began = Instant::now();
         for member in &self.members {
             while let Err(error) = agrees(member.client).await {
-                if began.elapsed() > START_LIMIT {
+                if began.elapsed() > LIMIT {
                     return Err(error).context(self.log_tail());
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -184,7 +182,7 @@ impl StorePlace for Etcd {
         loop {
             match EtcdBackend::connect(&config).await {
                 Ok(backend) => return Ok(Arc::new(backend)),
-                Err(error) if began.elapsed() > START_LIMIT => return Err(error).context(self.log_tail()),
+                Err(error) if began.elapsed() > LIMIT => return Err(error).context(self.log_tail()),
                 Err(_) => {}
             }
         }

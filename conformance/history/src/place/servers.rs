@@ -4,17 +4,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_testkit::drydock::{grant, program};
 use drydock_testkit::host::{TestHost, free_ports};
-use drydock_testkit::wait::{file, server_ready};
+use drydock_testkit::wait::{LIMIT, file, server_ready};
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-
-/// How long a server may take to serve.
-const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// The servers. They end with their host.
 pub struct Servers {
@@ -36,7 +32,7 @@ impl Servers {
         let mut servers = Self { host, etcd, prefix: prefix.to_owned(), ports, clients: Vec::new(), serving };
         for which in 0..count {
             servers.run(which)?;
-            file(&servers.ca(which), &servers.host.processes, &name(which), START_LIMIT).await?;
+            file(&servers.ca(which), &servers.host.processes, &name(which), LIMIT).await?;
             let client = servers.connect(which).await?;
             servers.clients.push(client);
             servers.ready(which).await?;
@@ -69,7 +65,7 @@ impl Servers {
 
     /// Waits until one serves.
     pub async fn ready(&self, which: usize) -> Result<()> {
-        server_ready(self.client(which), &self.host.processes, &name(which), START_LIMIT).await?;
+        server_ready(self.client(which), &self.host.processes, &name(which), LIMIT).await?;
         self.serving[which].store(true, Ordering::SeqCst);
         Ok(())
     }

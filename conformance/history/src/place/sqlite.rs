@@ -7,14 +7,12 @@ use anyhow::{Context, Result};
 use async_trait::async_trait;
 use drydock_storage::backend::Backend;
 use drydock_storage_sqlite::{SqliteBackend, SqliteOptions};
+use drydock_testkit::wait::LIMIT;
 use rand::rngs::StdRng;
 use tempfile::TempDir;
 
 use super::StorePlace;
 use crate::recorder::Recorder;
-
-/// How long the file may stay in use after its server was taken down.
-const FILE_RELEASE_LIMIT: Duration = Duration::from_secs(30);
 
 /// One file.
 pub struct Sqlite(TempDir);
@@ -37,7 +35,7 @@ impl StorePlace for Sqlite {
         loop {
             match SqliteBackend::open(self.0.path().join("store.db"), SqliteOptions::default()) {
                 Ok(backend) => return Ok(Arc::new(backend)),
-                Err(error) if began.elapsed() > FILE_RELEASE_LIMIT => {
+                Err(error) if began.elapsed() > LIMIT => {
                     return Err(error).context("the file is not free");
                 }
                 Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,

@@ -9,7 +9,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::{any_key, expected, recent};
-use crate::context::{HistoryContext, StoreServer};
+use crate::context::{HistoryContext, StoreServer, TimedFailure};
 use crate::object::{self, GUARD, PREFIX, object};
 use crate::record::{Pair, Present, RecordedOperation, RecordedOutcome, RecordedWrite, Rev};
 
@@ -96,7 +96,7 @@ impl BytesClient<'_> {
                 RecordedOutcome::Conflict(Present::Version(version))
             }
             Some(Ok(WriteOutcome::GuardFailed)) => RecordedOutcome::Guarded,
-            Some(Err(error)) => self.failed(&error),
+            Some(Err(failed)) => self.failed(&failed.error),
         };
         let key = write.key.clone();
         if let Some((found, at)) = stood {
@@ -132,7 +132,7 @@ impl BytesClient<'_> {
                     RecordedOperation::Get { key, found, revision: Some(at.0) },
                 );
             }
-            Some(Err(error)) => self.context.recorder.unanswered(BY, called, error),
+            Some(Err(failed)) => self.unanswered(called, &failed),
             None => {}
         }
     }
@@ -154,7 +154,7 @@ impl BytesClient<'_> {
                     whole: true,
                 }
             }
-            Some(Err(error)) => return self.refused(called, at, &error),
+            Some(Err(failed)) => return self.refused(called, at, &failed),
             None => return,
         };
         self.context.recorder.op(BY, called, what);
@@ -173,7 +173,7 @@ impl BytesClient<'_> {
             let page = self.server.ask(rng, self.server.backend.range(rest.clone(), limit, at)).await;
             let page = match page {
                 Some(Ok(page)) => page,
-                Some(Err(error)) => return self.refused(called, at.map_or(0, |at| at.0), &error),
+                Some(Err(failed)) => return self.refused(called, at.map_or(0, |at| at.0), &failed),
                 None => return,
             };
             found.extend(page.items.iter().filter_map(|pair| read(pair).ok()));
@@ -191,13 +191,17 @@ impl BytesClient<'_> {
         }
     }
 
-    fn refused(&self, called: u64, asked: Rev, error: &BackendError) {
-        match error {
+    fn refused(&self, called: u64, asked: Rev, failed: &TimedFailure<BackendError>) {
+        match failed.error {
             BackendError::Compacted { .. } => {
                 self.context.recorder.op(BY, called, RecordedOperation::Expired { asked })
             }
-            _ => self.context.recorder.unanswered(BY, called, error),
+            _ => self.unanswered(called, failed),
         }
+    }
+
+    fn unanswered(&self, called: u64, failed: &TimedFailure<BackendError>) {
+        self.context.recorder.unanswered(BY, called, failed.had_its_time(), &failed.error);
     }
 }
 

@@ -1,9 +1,11 @@
 //! Clients of real API servers: what kubectl and informers ask, by HTTP, of one server or the other.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use drydock_testkit::kinds::node_maintenance;
+use drydock_testkit::wait::{LIMIT, until_some};
 use http::{Method, Request};
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -11,7 +13,7 @@ use serde_json::{Value as Json, json};
 use tokio::task::JoinSet;
 
 use super::{expected, http_watch, recent};
-use crate::context::HistoryContext;
+use crate::context::{BACKEND_DEADLINE, CACHE_DEADLINE, HistoryContext};
 use crate::object::{ANNOTATION, value_of};
 use crate::place::servers::Servers;
 use crate::record::{Moment, Pair, Present, RecordedOperation, RecordedOutcome, RecordedWrite, Rev, Value};
@@ -61,6 +63,15 @@ pub struct HttpAsker<'a> {
 struct HttpRefusal {
     code: u16,
     why: String,
+    /// After which time it came.
+    waited: Duration,
+}
+
+impl HttpRefusal {
+    /// Whether the store tried for as long as it may: 504 and 429 are of a cache that lags.
+    fn had_its_time(&self) -> bool {
+        self.waited >= if matches!(self.code, 429 | 504) { CACHE_DEADLINE } else { BACKEND_DEADLINE }
+    }
 }
 
 impl HttpAsker<'_> {
@@ -180,10 +191,16 @@ impl HttpAsker<'_> {
         );
     }
 
-    /// A list of everything as it is now.
+    /// A list of everything as it is now. What fails at its deadline is asked again.
     pub async fn read_all(&self) -> Result<()> {
         let called = self.context.recorder.stamp();
-        let page = self.ask(Method::GET, PATH, None).await.map_err(|refusal| anyhow::anyhow!(refusal.why))?;
+        let late = || "the final read is not answered".to_owned();
+        let page = until_some(LIMIT, late, async || match self.ask(Method::GET, PATH, None).await {
+            Ok(page) => Ok(Some(page)),
+            Err(refusal) if refusal.had_its_time() => Ok(None),
+            Err(refusal) => Err(anyhow::anyhow!(refusal.why)),
+        });
+        let page = page.await?;
         let found = page["items"].as_array().into_iter().flatten().filter_map(pair_of).collect();
         let (keys, revision) =
             (drydock_storage::backend::prefix_range(PREFIX), revision_of(&page).unwrap_or_default());
@@ -198,14 +215,19 @@ impl HttpAsker<'_> {
             410 => self.context.recorder.op(BY, called, RecordedOperation::Expired { asked: 0 }),
             // The server itself is down.
             0 => self.context.recorder.count("reads of a server that was down"),
-            _ => self.context.recorder.unanswered(BY, called, format!("{}: {}", refusal.code, refusal.why)),
+            code => {
+                let why = format!("{code}: {}", refusal.why);
+                self.context.recorder.unanswered(BY, called, refusal.had_its_time(), why);
+            }
         }
     }
 
     async fn ask(&self, method: Method, path: &str, body: Option<Json>) -> Result<Json, HttpRefusal> {
         let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
-        let none = |error: &dyn std::fmt::Display| HttpRefusal { code: 0, why: error.to_string() };
+        let began = Instant::now();
+        let refusal = |code, why| HttpRefusal { code, why, waited: began.elapsed() };
+        let none = |error: &dyn std::fmt::Display| refusal(0, error.to_string());
         let request = request.body(body).map_err(|error| none(&error))?;
         let served = self.servers.serves(self.which);
         match self.servers.client(self.which).request::<Json>(request).await {
@@ -215,9 +237,7 @@ impl HttpAsker<'_> {
             {
                 Err(none(&status.message))
             }
-            Err(kube::Error::Api(status)) => {
-                Err(HttpRefusal { code: status.code, why: status.message.clone() })
-            }
+            Err(kube::Error::Api(status)) => Err(refusal(status.code, status.message.clone())),
             Err(error) => Err(none(&error)),
         }
     }

@@ -11,7 +11,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::{Layer, any_key, expected, recent};
-use crate::context::{HistoryContext, StoreServer};
+use crate::context::{HistoryContext, StoreServer, TimedFailure};
 use crate::object::{GUARD, PREFIX, object, value_of};
 use crate::record::{Moment, Pair, Present, RecordedOperation, RecordedOutcome, RecordedWrite, Rev, Value};
 
@@ -61,7 +61,7 @@ impl TypedClient<'_> {
         let created = self.storage.create(&name, object(&name, value), context);
         let outcome = match self.server.ask(rng, created).await {
             Some(Ok(stored)) => RecordedOutcome::Committed(stored.revision.0),
-            Some(Err(error)) => self.failed(&error),
+            Some(Err(failed)) => self.failed(&failed.error),
             None => RecordedOutcome::Unknown,
         };
         self.note(called, &name, None, Some(value), guard, outcome);
@@ -87,7 +87,7 @@ impl TypedClient<'_> {
             Some(Ok(Replaced::Conflict(newest))) => {
                 RecordedOutcome::Conflict(Present::Version(newest.map(|newest| newest.revision.0)))
             }
-            Some(Err(error)) => self.failed(&error),
+            Some(Err(failed)) => self.failed(&failed.error),
             None => RecordedOutcome::Unknown,
         };
         self.note(called, &name, Some(present.revision.0), value, guard, outcome);
@@ -148,8 +148,8 @@ impl TypedClient<'_> {
         let called = self.context.recorder.stamp();
         let found = match self.server.ask(rng, self.storage.get(&name, at)).await {
             Some(Ok(stored)) => Some(pair_of(&stored)),
-            Some(Err(StorageError::NotFound)) => None,
-            Some(Err(error)) => return self.refused(called, least, &error),
+            Some(Err(TimedFailure { error: StorageError::NotFound, .. })) => None,
+            Some(Err(failed)) => return self.refused(called, least, &failed),
             None => return,
         };
         let what = match at {
@@ -179,9 +179,9 @@ impl TypedClient<'_> {
             let page =
                 match self.server.ask(rng, self.storage.list(&scope, &options, &mut UnlimitedMemory)).await {
                     Some(Ok(page)) => page,
-                    Some(Err(error)) => {
+                    Some(Err(failed)) => {
                         let asked = if let ReadAt::Exact(at) = options.at { at.0 } else { least };
-                        return self.refused(called, asked, &error);
+                        return self.refused(called, asked, &failed);
                     }
                     None => return,
                 };
@@ -210,12 +210,12 @@ impl TypedClient<'_> {
         }
     }
 
-    fn refused(&self, called: Moment, asked: Rev, error: &StorageError) {
-        match error {
+    fn refused(&self, called: Moment, asked: Rev, failed: &TimedFailure<StorageError>) {
+        match failed.error {
             StorageError::Expired { .. } => {
                 self.context.recorder.op(self.by, called, RecordedOperation::Expired { asked });
             }
-            _ => self.context.recorder.unanswered(self.by, called, error),
+            _ => self.context.recorder.unanswered(self.by, called, failed.had_its_time(), &failed.error),
         }
     }
 }

@@ -69,8 +69,8 @@ pub async fn typed(context: Arc<HistoryContext>, which: usize, layer: Layer, mut
         let opened = server.ask(&mut rng, storage(&server, layer).watch(scope, from)).await;
         let mut watcher = match opened {
             Some(Ok(watcher)) => watcher,
-            Some(Err(error)) => {
-                notes.item(ended(&error));
+            Some(Err(failed)) => {
+                notes.item(ended(&failed.error));
                 continue;
             }
             None => continue,

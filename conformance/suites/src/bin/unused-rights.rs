@@ -87,10 +87,10 @@ fn main() -> Result<ExitCode> {
     }
     ensure!(seen > 0, "no request of our programs in {}", arguments.logs.display());
     for (program, right) in &unused {
-        println!("never used: {program}: {right:?}");
+        println!("never used: {}", what_to_do(program, right));
     }
     for (what, times) in &forbidden {
-        println!("forbidden: {what}: {times} times");
+        println!("forbidden {times} times: {what}");
     }
     println!(
         "{} rights granted, {} never used; {seen} requests, {} kinds forbidden",
@@ -196,11 +196,34 @@ fn program(user: &str) -> Option<&'static str> {
     PROGRAMS.into_iter().find(|program| *program == name)
 }
 
+/// The file of a program's roles.
+fn file(program: &str) -> String {
+    format!("deploy/base/rbac-{}.yaml", program.trim_start_matches("drydock-"))
+}
+
+/// What is to be changed for a right that was never used.
+fn what_to_do(program: &str, right: &Right) -> String {
+    let Right { verb, group, resource, name } = right;
+    let named = name.as_ref().map(|name| format!(" resourceNames {name:?}")).unwrap_or_default();
+    format!(
+        "{program} may {verb} {resource:?} of the group {group:?}{named}. Take this right out of {}, \
+         or write a live test in which {program} uses it",
+        file(program)
+    )
+}
+
 fn description(program: &str, request: &audit::LoggedRequest) -> String {
     let about = &request.object_ref;
     let resource = resource(&about.resource, &about.subresource);
     format!(
-        "{program}: {} {resource} {}/{}: {}",
-        request.verb, about.namespace, about.name, request.response_status.message
+        "{program}: {} {resource} {}/{}: {}. Add verbs: [{}], apiGroups: [{:?}], resources: [{resource:?}] to a role in {}, or \
+         do not ask for it",
+        request.verb,
+        about.namespace,
+        about.name,
+        request.response_status.message,
+        request.verb,
+        about.api_group,
+        file(program)
     )
 }

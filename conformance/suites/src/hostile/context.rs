@@ -7,6 +7,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use drydock_testkit::finding::Finding;
+use drydock_testkit::wait::{LIMIT, retry};
 use futures::future::join_all;
 use http::{Response, StatusCode};
 use hyper::body::Incoming;
@@ -18,7 +20,7 @@ use crate::setup::{Account, AttackSetup, Tenant};
 /// The address of loopback from which attacks come.
 pub const ATTACKER_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// The pause after an attempt that broke off, so that a server that is gone is not asked in a busy loop.
-const RETRY_PAUSE: Duration = Duration::from_millis(20);
+pub const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Characters of the first refusal that are shown.
 const REFUSAL: usize = 120;
@@ -177,6 +179,18 @@ impl AttackContext {
     /// The first answer with an error of the server (500, or its gRPC codes).
     pub fn fault(&self) -> Option<String> {
         self.fault.get().cloned()
+    }
+
+    /// A finding about a figure that depends on the machine: it is printed, and judged in the long form alone.
+    pub fn figure(&self, is_good: bool, what: String) -> Finding {
+        self.say(what.clone());
+        Finding::new(is_good || self.size == AttackSize::Short, what)
+    }
+
+    /// Waits until so many answers have been counted: from then on the attack is under way.
+    pub async fn is_under_way(&self, answers: usize) -> Result<()> {
+        let late = || format!("no attack is under way: {}", self.summary());
+        retry(LIMIT, late, async || Ok(self.answers.lock().values().sum::<usize>() >= answers)).await
     }
 
     /// How often something was counted.

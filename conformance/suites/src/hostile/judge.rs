@@ -6,7 +6,10 @@ use drydock_testkit::finding::Finding;
 
 use crate::attack::Attack;
 use crate::bystanders::BystanderResults;
+use crate::context::AttackSize;
 
+/// An answer that takes longer is late: judged in the long form alone, on a machine that does nothing else.
+const LATE: Duration = Duration::from_secs(30);
 /// Reviews beside those that an attack may cause: bursts, and those that bystanders cause.
 const REVIEWS_BESIDE: u64 = 400;
 
@@ -35,8 +38,8 @@ pub struct AttackResult {
 }
 
 impl AttackResult {
-    /// Judges by counts, codes and bytes, never by time.
-    pub fn judge(mut self, attack: &Attack, findings: Vec<Finding>) -> AttackResult {
+    /// Judges by counts, codes and bytes; in the long form by the time of answers too.
+    pub fn judge(mut self, attack: &Attack, size: AttackSize, findings: Vec<Finding>) -> AttackResult {
         let (bystanders, mut harm) = (&self.bystanders, Vec::new());
         let count = |who: &str, count: &crate::bystanders::RequestCount| {
             let first = count.first.as_deref().unwrap_or_default();
@@ -62,6 +65,11 @@ impl AttackResult {
         let allowed = attack.reviews.map(|rate| rate * (self.length.as_secs() + 1) + REVIEWS_BESIDE);
         let exceeded = allowed.filter(|allowed| self.reviews > *allowed);
         harm.extend(exceeded.map(|allowed| format!("{} reviews, more than {allowed}", self.reviews)));
+        let slowest = self.slowest().max(bystanders.probes.slowest);
+        let is_late = size == AttackSize::Long && slowest > LATE;
+        harm.extend(
+            is_late.then(|| format!("a bystander was answered after {:.1} s", slowest.as_secs_f64())),
+        );
         harm.extend(self.fault.as_ref().map(|fault| format!("answered {fault}")));
         harm.extend(findings.into_iter().filter(|finding| !finding.good).map(|finding| finding.what));
         harm.extend(self.summary.is_empty().then(|| "nothing was attacked".to_owned()));
@@ -104,14 +112,17 @@ mod tests {
     }
 
     fn harm(result: AttackResult, attack: &Attack) -> Vec<String> {
-        result.judge(attack, vec![Finding::new(true, "all is well")]).harm
+        result.judge(attack, AttackSize::Short, vec![Finding::new(true, "all is well")]).harm
     }
 
     #[test]
     fn slow_answers_and_reviews_that_are_not_judged_are_no_harm() {
-        let slow = RequestCount { asked: 1, slowest: Duration::from_secs(20), ..RequestCount::default() };
+        let slow = RequestCount { asked: 1, slowest: Duration::from_secs(100), ..RequestCount::default() };
         let bystanders = BystanderResults { probes: slow, ..BystanderResults::default() };
-        assert_eq!(harm(AttackResult { bystanders, ..result() }, &ATTACK), Vec::<String>::new());
+        let result = || AttackResult { bystanders: bystanders.clone(), ..result() };
+        assert_eq!(harm(result(), &ATTACK), Vec::<String>::new());
+        let long = result().judge(&ATTACK, AttackSize::Long, Vec::new());
+        assert_eq!(long.harm, ["a bystander was answered after 100.0 s"]);
     }
 
     #[test]
@@ -163,7 +174,7 @@ mod tests {
         assert!(harm(AttackResult { reviews: 1_400, ..result() }, &strangers).is_empty());
         let tenant = ATTACK.by_new_questions();
         assert!(harm(AttackResult { reviews: 1_400, ..result() }, &tenant)[0].contains("more than 900"));
-        let bad = result().judge(&ATTACK, vec![Finding::new(false, "a fact")]);
+        let bad = result().judge(&ATTACK, AttackSize::Short, vec![Finding::new(false, "a fact")]);
         assert_eq!(bad.harm, ["a fact"]);
     }
 }

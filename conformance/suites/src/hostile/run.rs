@@ -15,7 +15,7 @@ use crate::report;
 use crate::setup::{AttackSetup, MemoryGauge, Tenant, USUAL_ADDRESS};
 
 /// An attack that has not ended by then hangs: in the short form, and in the long form.
-const GUARD: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(3_600)];
+const GUARD: [Duration; 2] = [Duration::from_secs(1_200), Duration::from_secs(3_600)];
 /// A server that holds more MiB than this after an attack is restarted, so that the next attack is judged by itself.
 const HEAVY: u64 = 200;
 /// Runs before all attacks: the figures of the bystanders to compare with.
@@ -76,9 +76,11 @@ impl Scene<'_> {
         let (began, reviews) = (Instant::now(), self.setup.reviews().await?);
         let panics = self.setup.panics();
         let bystanders =
-            Bystanders::start(self.setup, self.other_tenant, drain, [USUAL_ADDRESS, ATTACKER_ADDRESS]);
+            Bystanders::start(self.setup, self.other_tenant, drain, [USUAL_ADDRESS, ATTACKER_ADDRESS])?;
         let findings = self.attack(attack, &context).await;
-        let attacked = (began.elapsed(), self.setup.reviews().await?);
+        // In this order: all that is counted came within the time.
+        let reviews = self.setup.reviews().await? - reviews;
+        let length = began.elapsed();
         let bystanders = bystanders.end().await?;
         let (peak, killed) = memory.peak();
         let result = AttackResult {
@@ -86,14 +88,14 @@ impl Scene<'_> {
             peak,
             panics: self.setup.panics().saturating_sub(panics),
             survived: !killed && self.setup.pid().is_some(),
-            reviews: attacked.1 - reviews,
-            length: attacked.0,
+            reviews,
+            length,
             bystanders,
             summary: context.summary(),
             fault: context.fault(),
             harm: Vec::new(),
         };
-        let result = result.judge(attack, findings);
+        let result = result.judge(attack, self.size, findings);
         self.tidy(attack, &result).await?;
         Ok(result)
     }

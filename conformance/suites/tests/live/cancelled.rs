@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use drydock_testkit::kinds::{node_maintenance, node_maintenances};
+use drydock_testkit::wait::allowed;
 use futures::stream::{BoxStream, FuturesUnordered};
 use futures::{StreamExt, TryStreamExt};
 use http::Request;
@@ -84,6 +85,10 @@ async fn tenant(shared: &Shared, namespace: &Namespace) -> Result<SendRequest<Em
         ["create", "role", "reader", "--verb=get,list", "--resource=evictionrequests.coordination.k8s.io"];
     namespace.kubectl.ok(&may).await?;
     namespace.kubectl.ok(&["create", "rolebinding", "reader", "--role=reader", "--user=canceller"]).await?;
+    let list = json!({"group": "coordination.k8s.io", "resource": "evictionrequests", "verb": "list",
+        "namespace": namespace.name});
+    let review = json!({"spec": {"user": "canceller", "resourceAttributes": list}});
+    allowed(&namespace.client, &serde_json::from_value(review)?, LIMIT).await?;
     let file = Kubeconfig::read_from(shared.drydock.host.kubeconfig("canceller", &[])?)?;
     let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
     let mut tls = config.rustls_client_config()?;

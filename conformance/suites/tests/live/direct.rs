@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use drydock_testkit::drydock::{Drydock, Options};
 use drydock_testkit::host::TestHost;
 use drydock_testkit::host::audit::{LoggedRequest, requests};
@@ -33,7 +33,7 @@ async fn a_drain_costs_the_host_an_eviction_of_each_pod_no_write_of_our_kinds_an
     }
     let kubectl = shared.kubectl();
     kubectl.apply(&node_maintenance("direct", "Drain", &[&node])).await?;
-    kubectl.ok(&["wait", "nodemaintenance/direct", "--for=condition=Drained", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "nodemaintenance/direct", "--for=condition=Drained"]).await?;
 
     let is_of_drain = |request: &LoggedRequest| {
         let name = &request.object_ref.name;
@@ -133,7 +133,15 @@ impl Site {
 
     /// The right is taken away: the answer of our API server is final.
     async fn asks_about_a_denial_once(&self) -> Result<()> {
-        let right = json!({"path": "/rules/12/resources/1", "value": "nodemaintenances/status"});
+        let role: Value = serde_json::from_str(&self.drydock.host.kubectl(&[
+            "get",
+            "clusterrole",
+            MANAGER,
+            "-o",
+            "json",
+        ])?)?;
+        let path = path_of(&role, "nodemaintenances/status").context("the role does not name the status")?;
+        let right = json!({"path": path, "value": "nodemaintenances/status"});
         let of = |op: &str| {
             let mut operation = right.clone();
             operation["op"] = op.into();
@@ -161,15 +169,15 @@ impl Site {
     /// Waits until a new maintenance is taken up by writes that come straight. Those of the first may not, as the way is
     /// tried again after a pause.
     async fn goes_straight(&self, name: &str) -> Result<()> {
-        for i in 0.. {
-            let name = format!("{name}-{i}");
+        let late = || format!("no write goes straight: {}", self.drydock.log_tail());
+        let mut count = 0;
+        let is_straight = async || {
+            count += 1;
+            let name = format!("{name}-{count}");
             self.is_taken_up(&name).await?;
-            if self.ways(&name)?.iter().all(|is_straight| *is_straight) {
-                break;
-            }
-            ensure!(i < 100, "no write goes straight: {}", self.drydock.log_tail());
-        }
-        Ok(())
+            Ok(self.ways(&name)?.iter().all(|is_straight| *is_straight))
+        };
+        retry(LIMIT, late, is_straight).await
     }
 
     async fn is_taken_up(&self, name: &str) -> Result<()> {
@@ -204,6 +212,16 @@ impl Site {
         let late = || format!("{words:?} was not logged: {}", self.drydock.log_tail());
         retry(LIMIT, late, async || Ok(std::fs::read_to_string(&log)?.lines().any(is_it))).await
     }
+}
+
+/// Where a role names a resource.
+fn path_of(role: &Value, resource: &str) -> Option<String> {
+    let rules = role["rules"].as_array()?.iter().enumerate();
+    let mut places = rules.filter_map(|(rule, content)| {
+        let place = content["resources"].as_array()?.iter().position(|named| named == resource)?;
+        Some(format!("/rules/{rule}/resources/{place}"))
+    });
+    places.next()
 }
 
 /// Whether it is a write of the manager's to one of our kinds.

@@ -52,7 +52,7 @@ async fn a_namespace_is_drained_while_its_tenant_fills_it() -> Result<()> {
     let maintenances = node_maintenances(&admin);
     let drain = serde_json::from_value(node_maintenance("filled", "Drain", &["filled-000"]))?;
     maintenances.create(&PostParams::default(), &drain).await?;
-    let drained = until(maintenances, "filled", LIMIT * 3, "drained", is_drained);
+    let drained = until(maintenances, "filled", LIMIT, "drained", is_drained);
     tokio::select! {
         drained = drained => drained.map(drop).with_context(|| drydock.log_tail()),
         filled = fill(&tenant, 10_000..usize::MAX, &made) => filled.map(drop),
@@ -92,16 +92,17 @@ async fn fill(
     made: &AtomicUsize,
 ) -> Result<Vec<String>> {
     let requests = eviction_requests(tenant, NAMESPACE);
-    let create = async |number: usize| match requests.create(&PostParams::default(), &request(number)?).await
-    {
-        Ok(_) => {
-            made.fetch_add(1, Ordering::Relaxed);
-            Ok(None)
+    let create = async |number: usize| loop {
+        match requests.create(&PostParams::default(), &request(number)?).await {
+            Ok(_) => {
+                made.fetch_add(1, Ordering::Relaxed);
+                return Ok(None);
+            }
+            Err(Error::Api(refusal)) if refusal.code == 403 => return Ok(Some(refusal.message.clone())),
+            // A busy server asks it to come again.
+            Err(Error::Api(refusal)) if refusal.code == 429 => {}
+            Err(error) => return Err(anyhow::Error::from(error)),
         }
-        Err(Error::Api(refusal)) if refusal.code == 403 => Ok(Some(refusal.message.clone())),
-        // It may be asked to wait.
-        Err(Error::Api(refusal)) if refusal.code == 429 => Ok(None),
-        Err(error) => Err(anyhow::Error::from(error)),
     };
     let answers = stream::iter(numbers).map(create).buffer_unordered(LANES);
     answers.try_filter_map(async |refusal| Ok(refusal)).try_fold(Vec::new(), keep).await

@@ -9,9 +9,6 @@ use serde_json::{Value, json};
 
 use crate::shared::shared;
 
-/// The collector looks for new kinds every 30 s, and has seen ours some time after that.
-const TIMEOUT: &str = "--timeout=100s";
-
 #[tokio::test(flavor = "multi_thread")]
 async fn our_objects_go_with_their_owner_in_the_host() -> Result<()> {
     let namespace = shared().await?.namespace("gc-hosts-owner").await?;
@@ -22,7 +19,7 @@ async fn our_objects_go_with_their_owner_in_the_host() -> Result<()> {
     request["metadata"]["ownerReferences"] = json!([owner]);
     kubectl.apply(&request).await?;
     kubectl.ok(&["delete", "configmap", "owner"]).await?;
-    kubectl.ok(&["wait", "evreq", uid, "--for=delete", TIMEOUT]).await?;
+    kubectl.ok(&["wait", "evreq", uid, "--for=delete"]).await?;
     Ok(())
 }
 
@@ -37,10 +34,10 @@ async fn objects_of_the_host_go_with_their_owner_of_ours() -> Result<()> {
     kubectl.apply(&config_map("of-request", from_ref(&request))).await?;
     kubectl.apply(&config_map("of-both", &[maintenance, request])).await?;
     kubectl.ok(&["delete", "nm", "gc-owner"]).await?;
-    kubectl.ok(&["wait", "configmap", "of-maintenance", "--for=delete", TIMEOUT]).await?;
+    kubectl.ok(&["wait", "configmap", "of-maintenance", "--for=delete"]).await?;
     kubectl.ok(&["get", "configmap", "of-both"]).await?;
     kubectl.ok(&["delete", "evreq", uid]).await?;
-    kubectl.ok(&["wait", "configmap", "of-request", "of-both", "--for=delete", TIMEOUT]).await?;
+    kubectl.ok(&["wait", "configmap", "of-request", "of-both", "--for=delete"]).await?;
     Ok(())
 }
 
@@ -54,12 +51,12 @@ async fn a_foreground_deletion_waits_for_the_dependents() -> Result<()> {
     kubectl.apply(&dependent).await?;
     kubectl.ok(&["delete", "nm", "gc-foreground", "--cascade=foreground", "--wait=false"]).await?;
     let deleting = "--for=jsonpath={.metadata.deletionTimestamp}";
-    kubectl.ok(&["wait", "configmap", "dependent", deleting, TIMEOUT]).await?;
+    kubectl.ok(&["wait", "configmap", "dependent", deleting]).await?;
     let held = kubectl.object("nm", "gc-foreground").await?;
     assert_eq!(held["metadata"]["finalizers"], json!(["foregroundDeletion"]));
     let release = r#"--patch={"metadata":{"finalizers":null}}"#;
     kubectl.ok(&["patch", "configmap", "dependent", "--type=merge", release]).await?;
-    kubectl.ok(&["wait", "nm", "gc-foreground", "--for=delete", TIMEOUT]).await?;
+    kubectl.ok(&["wait", "nm", "gc-foreground", "--for=delete"]).await?;
     Ok(())
 }
 
@@ -69,7 +66,7 @@ async fn an_orphaned_dependent_stays_and_forgets_its_owner() -> Result<()> {
     let kubectl = &namespace.kubectl;
     let maintenance = owner(kubectl, &node_maintenance("gc-orphan", "Idle", &["nowhere"])).await?;
     kubectl.apply(&config_map("dependent", &[maintenance])).await?;
-    kubectl.ok(&["delete", "nm", "gc-orphan", "--cascade=orphan", TIMEOUT]).await?;
+    kubectl.ok(&["delete", "nm", "gc-orphan", "--cascade=orphan"]).await?;
     let dependent = kubectl.object("configmap", "dependent").await?;
     assert_eq!(dependent["metadata"]["ownerReferences"], Value::Null, "{dependent}");
     Ok(())

@@ -42,7 +42,7 @@ async fn cluster_of_the_guide(kubectl: &Kubectl) -> Result<()> {
             "status": {"allocatable": size, "capacity": size},
         });
         kubectl.apply(&node).await?;
-        kubectl.ok(&["wait", &format!("node/{name}"), "--for=condition=Ready", "--timeout=60s"]).await?;
+        kubectl.ok(&["wait", &format!("node/{name}"), "--for=condition=Ready"]).await?;
     }
     kubectl.ok(&["create", "namespace", "shop"]).await.map(drop)
 }

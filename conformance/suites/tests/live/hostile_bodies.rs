@@ -164,7 +164,7 @@ async fn a_stage_that_goes_back_is_refused_and_changes_nothing() -> Result<()> {
     assert!(answer.message.contains("spec.stage"), "{answer:?}");
     let after = kubectl.object("nm", "hostile-stage").await?;
     assert_eq!((&after["spec"]["stage"], &after["metadata"]["generation"]), (&json!("Cordon"), &json!(1)));
-    kubectl.ok(&["delete", "nm", "hostile-stage", "--timeout=60s"]).await?;
+    kubectl.ok(&["delete", "nm", "hostile-stage"]).await?;
     Ok(())
 }
 

@@ -73,7 +73,7 @@ async fn a_turn_ends_in_the_eviction(
     let begun = kubectl.object("evreq", &uid).await?["status"]["interceptors"][0].take();
     annotate(namespace, "done", "done=true").await?;
     let _interceptor = start()?;
-    kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Evicted", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Evicted"]).await?;
     let request = kubectl.object("evreq", &uid).await?;
     let entry = &request["status"]["interceptors"][0];
     assert_eq!((&entry["name"], &entry["message"]), (&json!(NAME), &json!("checkpoint written")));
@@ -91,7 +91,7 @@ async fn a_turn_that_is_withdrawn_is_over(
     let (uid, kubectl) = (requested(namespace, "withdrawn", node).await?, &namespace.kubectl);
     let nobody = r#"{"spec":{"requesters":[]}}"#;
     kubectl.ok(&["patch", "evreq", &uid, "--type=merge", "--patch", nobody]).await?;
-    kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Canceled", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Canceled"]).await?;
     interceptor.says(&[&uid, "is over"], 1).await?;
     // What the pod says now is of no request.
     annotate(namespace, "withdrawn", "done=true").await?;
@@ -114,7 +114,7 @@ async fn requested(namespace: &Namespace, pod: &str, node: &str) -> Result<Strin
 
 async fn wait(namespace: &Namespace, object: &str, path: &str) -> Result<()> {
     let state = format!("--for=jsonpath={path}");
-    namespace.kubectl.ok(&["wait", object, &state, "--timeout=60s"]).await.map(drop)
+    namespace.kubectl.ok(&["wait", object, &state]).await.map(drop)
 }
 
 /// The pod's container, or a program beside it, writes this in life.

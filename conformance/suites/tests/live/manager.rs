@@ -68,7 +68,7 @@ async fn a_pod_of_a_daemon_set_is_deleted_once_and_is_back_after_the_maintenance
     namespace.kubectl.apply(&daemon_set(&node, &json!([]))).await?;
     let first = pod_of(&namespace).await?;
     namespace.kubectl.apply(&node_maintenance("agents-once", "Drain", &[&node])).await?;
-    let wait = ["wait", "nodemaintenance/agents-once", "--for=condition=Drained", "--timeout=60s"];
+    let wait = ["wait", "nodemaintenance/agents-once", "--for=condition=Drained"];
     namespace.kubectl.ok(&wait).await?;
     let about = "--field-selector=involvedObject.kind=DaemonSet,reason=SuccessfulCreate";
     let created = namespace.kubectl.ok(&["get", "events", about, "--output=name"]).await?;
@@ -92,12 +92,12 @@ async fn daemon_sets_of_two_priorities_leave_one_after_the_other() -> Result<()>
     higher["spec"]["template"]["spec"]["priorityClassName"] = json!("system-cluster-critical");
     namespace.kubectl.apply(&daemon_set(&node, &json!([]))).await?;
     namespace.kubectl.apply(&higher).await?;
-    let ready = ["rollout", "status", "daemonset", "--timeout=60s"];
+    let ready = ["rollout", "status", "daemonset"];
     for name in ["agents", "higher"] {
         namespace.kubectl.ok(&[&ready[..], &[name]].concat()).await?;
     }
     namespace.kubectl.apply(&node_maintenance("agents-of-two", "Drain", &[&node])).await?;
-    let wait = ["wait", "nodemaintenance/agents-of-two", "--for=condition=Drained", "--timeout=60s"];
+    let wait = ["wait", "nodemaintenance/agents-of-two", "--for=condition=Drained"];
     namespace.kubectl.ok(&wait).await?;
     complete(&namespace, "agents-of-two").await?;
     for name in ["agents", "higher"] {

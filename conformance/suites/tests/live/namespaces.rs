@@ -1,5 +1,7 @@
 //! Namespaces: the host's namespace controller empties them of our objects, and nothing new comes in meanwhile.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use drydock_testkit::host::audit;
 use drydock_testkit::kinds::{eviction_request, eviction_requests};
@@ -8,7 +10,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Error;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::Status;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::shared::{LIMIT, shared};
 
@@ -21,7 +23,7 @@ async fn a_namespace_takes_its_requests_with_it() -> Result<()> {
     let node = shared.node("ns-emptied").await?;
     namespace.held_request("one", &node).await?;
     namespace.held_request("two", &node).await?;
-    namespace.kubectl.ok(&["delete", "namespace", "ns-emptied", "--timeout=60s"]).await?;
+    namespace.kubectl.ok(&["delete", "namespace", "ns-emptied"]).await?;
     assert_eq!(namespace.kubectl.ok(&["get", "evreq", "--output=name"]).await?, "");
     Ok(())
 }
@@ -37,16 +39,17 @@ async fn a_namespace_of_many_requests_is_deleted_with_few_reviews() -> Result<()
         let request = eviction_request("p", &format!("0a3c1a1c-7f3e-4f5e-9d0e-{i:012}"), "test.example.com");
         requests.create(&PostParams::default(), &serde_json::from_value(request)?).await?;
     }
-    namespace.kubectl.ok(&["delete", "namespace", "ns-many", "--timeout=120s"]).await?;
-    let asked = audit::requests(&shared.drydock.host.audit_log())?.into_iter().filter(|request| {
-        let about = &request.request_object["spec"]["resourceAttributes"];
-        request.object_ref.resource == "subjectaccessreviews"
-            && about["resource"] == "pods"
-            && about["namespace"] == "ns-many"
+    namespace.kubectl.ok(&["delete", "namespace", "ns-many"]).await?;
+    let log = audit::requests(&shared.drydock.host.audit_log())?;
+    let reviews = log.iter().filter(|request| request.object_ref.resource == "subjectaccessreviews");
+    let about_pods = reviews.map(|review| &review.request_object["spec"]).filter(|spec| {
+        let about = &spec["resourceAttributes"];
+        about["resource"] == "pods" && about["namespace"] == "ns-many"
     });
-    let asked = asked.count();
-    // The namespace controller, the garbage collector and our own controllers, each perhaps more than once in 10 s.
-    assert!((1..=20).contains(&asked), "{asked} reviews for {MANY} requests");
+    // One question may be asked again, as an answer is good for 10 s. The namespace controller, the garbage collector and
+    // our own controllers each have a few.
+    let different: BTreeSet<String> = about_pods.map(Value::to_string).collect();
+    assert!((1..=20).contains(&different.len()), "for {MANY} requests the host was asked {different:#?}");
     Ok(())
 }
 
@@ -60,9 +63,7 @@ async fn a_finalizer_holds_the_namespace_and_nothing_is_created_in_it_meanwhile(
     kubectl.ok(&["patch", "evreq", &uid, "--type=merge", &finalizers(r#"["example.com/hold"]"#)]).await?;
     kubectl.ok(&["delete", "namespace", "ns-held", "--wait=false"]).await?;
     let remains = "NamespaceFinalizersRemaining";
-    kubectl
-        .ok(&["wait", "namespace", "ns-held", "--timeout=60s", &format!("--for=condition={remains}")])
-        .await?;
+    kubectl.ok(&["wait", "namespace", "ns-held", &format!("--for=condition={remains}")]).await?;
 
     let refused = create_refused(&namespace.client, "ns-held").await?;
     assert_eq!((refused.code, refused.reason.as_str()), (403, "Forbidden"), "{refused:?}");

@@ -1,11 +1,10 @@
 //! What the tests share: one Drydock in one host, and small things to try it on.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result};
 use drydock_testkit::drydock::{Drydock, Options};
 use drydock_testkit::host::TestHost;
 use drydock_testkit::kubectl::Kubectl;
+pub use drydock_testkit::wait::LIMIT;
 use drydock_testkit::wait::{schema_served, until};
 use drydock_testkit::{cluster, kinds};
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
@@ -13,9 +12,6 @@ use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 use tokio::sync::OnceCell;
-
-/// How long tests wait: what has not come within this time never will.
-pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// An interceptor that does not run: a request for a pod that names it stays with it for 20 minutes.
 pub const ABSENT_INTERCEPTOR: &str = "absent.example.com";

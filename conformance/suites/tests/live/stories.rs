@@ -2,27 +2,24 @@
 //! that is at work for long, one that cleans storage up, one of a Job, one that ends its pod, the interceptors of a pod, a
 //! node that is deleted in the middle, and a descheduler.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::cluster::create_nodes;
 use drydock_testkit::drydock::{Drydock, Options};
 use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::{eviction_request, eviction_requests, named_node_maintenance};
-use drydock_testkit::wait::{retry, until};
-use jiff::{Timestamp, Unit};
+use drydock_testkit::wait::{LIMIT, until, until_some};
+use jiff::{SignedDuration, Timestamp, Unit};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::Status;
 use kube::{Error, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::authorization::users::{User, rule};
 use crate::shared::{ABSENT_INTERCEPTOR, LIMIT, Namespace, shared};
 
-/// More than a minute lies between two heartbeats, and less than this.
-const DEADLINE: &str = "75s";
-/// So many heartbeats, the first included, take longer than two deadlines.
-const HEARTBEATS: usize = 4;
+/// Least time between two heartbeats, and the deadline of each once there are two.
+const MINUTE: SignedDuration = SignedDuration::from_secs(60);
 const KEY: &str = "interceptor.evictionrequest.coordination.k8s.io/priority_";
 
 /// Story 2: its budget allows no eviction, so that it goes only because its interceptor brings up another one first.
@@ -34,7 +31,7 @@ async fn a_single_replica_leaves_once_its_interceptor_has_brought_up_another() -
     let kubectl = &namespace.kubectl;
     kubectl.apply(&budget("single", json!({"minAvailable": 1}))).await?;
     kubectl.apply(&single_replica(&nodes)).await?;
-    kubectl.ok(&["rollout", "status", "deployment/single", "--timeout=60s"]).await?;
+    kubectl.ok(&["rollout", "status", "deployment/single"]).await?;
     let pods: Api<Pod> = Api::namespaced(namespace.client.clone(), &namespace.name);
     let old = pods.list(&ListParams::default()).await?.items.pop().context("no pod")?;
     let node = old.spec.as_ref().and_then(|spec| spec.node_name.clone()).context("no node")?;
@@ -42,20 +39,19 @@ async fn a_single_replica_leaves_once_its_interceptor_has_brought_up_another() -
     kubectl.apply(&named_node_maintenance("single", "Drain", &[&node])).await?;
     has_its_turn(&namespace, &uid).await?;
     let requests = eviction_requests(&namespace.client, &namespace.name);
-    let began = now()?;
-    report(&requests, &uid, json!({"startTime": began, "heartbeatTime": began, "message": "one more"}))
-        .await?;
+    let begin = |now| json!({"startTime": now, "heartbeatTime": now, "message": "one more"});
+    let began = report(&requests, &uid, begin).await?;
     kubectl.ok(&["scale", "deployment/single", "--replicas=2"]).await?;
-    kubectl.ok(&["rollout", "status", "deployment/single", "--timeout=60s"]).await?;
+    kubectl.ok(&["rollout", "status", "deployment/single"]).await?;
     let stays = pods.get(&old.name_any()).await?;
     ensure!(stays.metadata.deletion_timestamp.is_none(), "it did not wait for the other one");
 
-    let entry =
-        json!({"startTime": began, "heartbeatTime": began, "completionTime": now()?, "message": "done"});
-    report(&requests, &uid, entry).await?;
+    let end =
+        |now| json!({"startTime": began, "heartbeatTime": began, "completionTime": now, "message": "done"});
+    report(&requests, &uid, end).await?;
     until(pods.clone(), &old.name_any(), LIMIT, "gone", |pod: Option<&Pod>| pod.is_none()).await?;
     kubectl.ok(&["scale", "deployment/single", "--replicas=1"]).await?;
-    let drained = ["wait", "nodemaintenance/single", "--for=condition=Drained", "--timeout=60s"];
+    let drained = ["wait", "nodemaintenance/single", "--for=condition=Drained"];
     kubectl.ok(&drained).await?;
     let left = pods.list(&ListParams::default()).await?.items;
     let moved = left.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
@@ -64,47 +60,49 @@ async fn a_single_replica_leaves_once_its_interceptor_has_brought_up_another() -
     kubectl.ok(&["delete", "nodemaintenance/single"]).await.map(drop)
 }
 
-/// A turn has no end of its own: an interceptor that is at work for longer than several deadlines keeps it as long as it
-/// reports, and the pod is not evicted.
+/// A turn has no end of its own: an interceptor that is at work for longer than the deadline keeps it as long as it reports,
+/// and the pod is not evicted. The deadline is set when there are two heartbeats and that of the first one is over.
 #[tokio::test(flavor = "multi_thread")]
-async fn heartbeats_keep_the_turn_through_several_deadlines() -> Result<()> {
-    let options = Options { heartbeat_deadline: Some(DEADLINE.into()), ..Options::default() };
-    let drydock = Drydock::start(TestHost::start().await?, options).await?;
+async fn a_heartbeat_keeps_the_turn_when_the_deadline_of_the_one_before_is_over() -> Result<()> {
+    let drydock = Drydock::start(TestHost::start().await?, Options::default()).await?;
     let namespace = Namespace::default_of(&drydock).await?;
     let node = create_nodes(&namespace.client, "long", 1).await?.remove(0);
     let uid = namespace.held_pod("long", &node).await?;
     namespace.kubectl.apply(&eviction_request("long", &uid, "test.example.com")).await?;
     has_its_turn(&namespace, &uid).await?;
     let requests = eviction_requests(&namespace.client, &namespace.name);
-    let began = now()?;
-    let mut last = None;
-    for heartbeat in 0..HEARTBEATS {
-        // The API server takes it a minute after the one before.
-        let late = || format!("heartbeat {heartbeat} was not taken");
-        retry(Duration::from_secs(120), late, async || {
-            let at = now()?;
-            let entry = json!({"startTime": began, "heartbeatTime": at, "message": "working"});
-            match report(&requests, &uid, entry).await {
-                // One of the same second is the one before.
-                Ok(()) if last != Some(at) => {
-                    last = Some(at);
-                    Ok(true)
-                }
-                Err(error) if !is_invalid(&error) => Err(error),
-                _ => Ok(false),
-            }
-        })
-        .await?;
-        let status = requests.get(&uid).await?.data["status"].take();
-        ensure!(status["activeInterceptors"] == json!([ABSENT_INTERCEPTOR]), "{status}");
-        ensure!(status["processedInterceptors"].is_null(), "{status}");
+    let begin = |now| json!({"startTime": now, "heartbeatTime": now, "message": "working"});
+    let began = report(&requests, &uid, begin).await?;
+    let late = || "no second heartbeat is taken".to_owned();
+    let last = until_some(LIMIT, late, async || {
+        let go_on = |now| json!({"startTime": began, "heartbeatTime": now, "message": "working"});
+        let last = report(&requests, &uid, go_on).await?;
+        // Within the second of the first it changes nothing, and is taken for that.
+        Ok(Some(last).filter(|last| *last > began))
+    });
+    let last = last.await?;
+    ensure!(last.duration_since(began) >= MINUTE, "heartbeats at {began} and {last}");
+
+    drydock.stop_manager().await?;
+    drydock.stop_apiserver().await?;
+    let deadline = [format!("--heartbeat-deadline={}s", MINUTE.as_secs())];
+    drydock.start_apiserver_with(&deadline).await?;
+    drydock.start_manager_with(&deadline)?;
+    // The controllers have looked at the request when it has the new label of its pod.
+    namespace.kubectl.ok(&["label", "pod", "long", "seen=yes"]).await?;
+    namespace.kubectl.ok(&["wait", "evreq", &uid, "--for=jsonpath={.metadata.labels.seen}=yes"]).await?;
+    let status = requests.get(&uid).await?.data["status"].take();
+    if status["activeInterceptors"] == json!([ABSENT_INTERCEPTOR]) {
+        let pod = namespace.kubectl.object("pod", "long").await?;
+        ensure!(pod["metadata"]["deletionTimestamp"].is_null(), "it was evicted in the interceptor's turn");
+        let end = |now| json!({"startTime": began, "heartbeatTime": last, "completionTime": now, "message": "done"});
+        report(&requests, &uid, end).await?;
+    } else {
+        // All of this took a busy machine longer than the deadline of the second heartbeat.
+        let next: Timestamp = status["activationTime"].as_str().context("no next turn")?.parse()?;
+        ensure!(next.duration_since(last) >= MINUTE, "passed over early: {status}");
     }
-    let pod = namespace.kubectl.object("pod", "long").await?;
-    ensure!(pod["metadata"]["deletionTimestamp"].is_null(), "it was evicted in the interceptor's turn");
-    let entry =
-        json!({"startTime": began, "heartbeatTime": last, "completionTime": now()?, "message": "done"});
-    report(&requests, &uid, entry).await?;
-    namespace.kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Evicted", "--timeout=60s"]).await.map(drop)
+    namespace.kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Evicted"]).await.map(drop)
 }
 
 /// Story 1: be able to identify all the registered interceptors.
@@ -150,15 +148,15 @@ async fn a_node_that_is_deleted_in_the_middle_ends_the_requests_for_its_pods_and
     namespace.kubectl.apply(&named_node_maintenance("deleted-node", "Drain", &[&node])).await?;
     has_its_turn(&namespace, &uid).await?;
     namespace.kubectl.ok(&["delete", "node", &node]).await?;
-    namespace.kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Canceled", "--timeout=60s"]).await?;
+    namespace.kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Canceled"]).await?;
     let status = &namespace.kubectl.object("evreq", &uid).await?["status"];
     ensure!(status["activeInterceptors"].is_null(), "{status}");
     ensure!(status["interceptors"][0]["completionTime"].is_null(), "{status}");
-    namespace.kubectl.ok(&["wait", "pod/held", "--for=delete", "--timeout=180s"]).await?;
+    namespace.kubectl.ok(&["wait", "pod/held", "--for=delete"]).await?;
     let complete = r#"{"spec":{"stage":"Complete"}}"#;
     let finish = ["patch", "nodemaintenance", "deleted-node", "--type=merge", "--patch", complete];
     namespace.kubectl.ok(&finish).await?;
-    namespace.kubectl.ok(&["delete", "nodemaintenance/deleted-node", "--timeout=60s"]).await.map(drop)
+    namespace.kubectl.ok(&["delete", "nodemaintenance/deleted-node"]).await.map(drop)
 }
 
 /// "After a partial cleanup [...] the API-initiated eviction can be used to respect PodDisruptionBudgets": the volume is
@@ -171,28 +169,28 @@ async fn a_pod_whose_storage_was_cleaned_up_waits_for_its_budget() -> Result<()>
     kubectl.apply(&claim()).await?;
     kubectl.apply(&with_claim(&node)).await?;
     kubectl.apply(&budget("store", json!({"minAvailable": 1}))).await?;
-    kubectl.ok(&["wait", "pod/store", "--for=condition=Ready", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "pod/store", "--for=condition=Ready"]).await?;
     let pod = kubectl.object("pod", "store").await?;
     let uid = pod["metadata"]["uid"].as_str().context("no uid")?;
     kubectl.apply(&eviction_request("store", uid, "storage.example.com")).await?;
     has_its_turn(&namespace, uid).await?;
     let requests = eviction_requests(&namespace.client, &namespace.name);
-    let began = now()?;
-    let mut entry = json!({"startTime": began, "heartbeatTime": began, "message": "moving the data"});
-    report(&requests, uid, entry.clone()).await?;
+    let begin = |now| json!({"startTime": now, "heartbeatTime": now, "message": "moving the data"});
+    let began = report(&requests, uid, begin).await?;
     kubectl.ok(&["delete", "persistentvolumeclaim/data", "--wait=false"]).await?;
-    (entry["completionTime"], entry["message"]) = (json!(now()?), "moved".into());
-    report(&requests, uid, entry).await?;
+    let end =
+        |now| json!({"startTime": began, "heartbeatTime": began, "completionTime": now, "message": "moved"});
+    report(&requests, uid, end).await?;
 
     let blocked = "--for=jsonpath={.status.interceptors[1].blocked.reason}=PodDisruptionBudget";
-    kubectl.ok(&["wait", "evreq", uid, blocked, "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "evreq", uid, blocked]).await?;
     let volume = kubectl.object("persistentvolumeclaim", "data").await?;
     ensure!(volume["metadata"]["deletionTimestamp"].is_string(), "{volume}");
     let kept = kubectl.object("pod", "store").await?;
     ensure!(kept["metadata"]["deletionTimestamp"].is_null(), "it was evicted against its budget");
     kubectl.apply(&budget("store", json!({"minAvailable": 0}))).await?;
-    kubectl.ok(&["wait", "evreq", uid, "--for=condition=Evicted", "--timeout=60s"]).await?;
-    kubectl.ok(&["wait", "persistentvolumeclaim/data", "--for=delete", "--timeout=60s"]).await.map(drop)
+    kubectl.ok(&["wait", "evreq", uid, "--for=condition=Evicted"]).await?;
+    kubectl.ok(&["wait", "persistentvolumeclaim/data", "--for=delete"]).await.map(drop)
 }
 
 /// "If required, custom interceptors can be implemented to support custom eviction logic for specialized types of jobs."
@@ -202,27 +200,26 @@ async fn a_pod_of_a_job_stays_for_its_interceptors_turn_and_leaves_after_it() ->
     let namespace = shared.namespace("job").await?;
     let (node, kubectl) = (shared.node("job").await?, &namespace.kubectl);
     kubectl.apply(&job(&node)).await?;
-    kubectl.ok(&["wait", "job/train", "--for=jsonpath={.status.ready}=1", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "job/train", "--for=jsonpath={.status.ready}=1"]).await?;
     let pods: Api<Pod> = Api::namespaced(namespace.client.clone(), &namespace.name);
     let pod = pods.list(&ListParams::default()).await?.items.pop().context("no pod")?;
     let uid = pod.uid().context("no uid")?;
     kubectl.apply(&named_node_maintenance("job", "Drain", &[&node])).await?;
     has_its_turn(&namespace, &uid).await?;
     let requests = eviction_requests(&namespace.client, &namespace.name);
-    let began = now()?;
-    let mut entry = json!({"startTime": began, "heartbeatTime": began, "message": "writing a checkpoint"});
-    report(&requests, &uid, entry.clone()).await?;
+    let begin = |now| json!({"startTime": now, "heartbeatTime": now, "message": "writing a checkpoint"});
+    let began = report(&requests, &uid, begin).await?;
     let kept = pods.get(&pod.name_any()).await?;
     ensure!(kept.metadata.deletion_timestamp.is_none(), "it was evicted in the interceptor's turn");
 
-    (entry["completionTime"], entry["message"]) = (json!(now()?), "written".into());
-    report(&requests, &uid, entry).await?;
-    kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Evicted", "--timeout=60s"]).await?;
+    let end = |now| json!({"startTime": began, "heartbeatTime": began, "completionTime": now, "message": "written"});
+    report(&requests, &uid, end).await?;
+    kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Evicted"]).await?;
     let status = requests.get(&uid).await?.data["status"].take();
     let processed = json!([ABSENT_INTERCEPTOR, "imperative-eviction.k8s.io"]);
     ensure!(status["processedInterceptors"] == processed, "{status}");
-    kubectl.ok(&["wait", "nodemaintenance/job", "--for=condition=Drained", "--timeout=60s"]).await?;
-    kubectl.ok(&["delete", "job/train", "nodemaintenance/job", "--timeout=60s"]).await.map(drop)
+    kubectl.ok(&["wait", "nodemaintenance/job", "--for=condition=Drained"]).await?;
+    kubectl.ok(&["delete", "job/train", "nodemaintenance/job"]).await.map(drop)
 }
 
 /// Story 7: "by means other than pod deletion", so that the object stays "for tracking and debugging purposes".
@@ -232,26 +229,25 @@ async fn a_pod_that_its_interceptor_ends_is_evicted_and_its_object_stays() -> Re
     let namespace = shared.namespace("ended-pod").await?;
     let (node, kubectl) = (shared.node("ended-pod").await?, &namespace.kubectl);
     kubectl.apply(&never_restarted(&node)).await?;
-    kubectl.ok(&["wait", "pod/ended", "--for=condition=Ready", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "pod/ended", "--for=condition=Ready"]).await?;
     let pod = kubectl.object("pod", "ended").await?;
     let uid = pod["metadata"]["uid"].as_str().context("no uid")?;
     kubectl.apply(&named_node_maintenance("ended-pod", "Drain", &[&node])).await?;
     has_its_turn(&namespace, uid).await?;
     let requests = eviction_requests(&namespace.client, &namespace.name);
-    let began = now()?;
-    report(&requests, uid, json!({"startTime": began, "heartbeatTime": began, "message": "ending it"}))
-        .await?;
+    let begin = |now| json!({"startTime": now, "heartbeatTime": now, "message": "ending it"});
+    report(&requests, uid, begin).await?;
     let succeeded = r#"{"status":{"phase":"Succeeded"}}"#;
     kubectl.ok(&["patch", "pod", "ended", "--subresource=status", "-p", succeeded]).await?;
 
-    kubectl.ok(&["wait", "evreq", uid, "--for=condition=Evicted", "--timeout=60s"]).await?;
-    kubectl.ok(&["wait", "nodemaintenance/ended-pod", "--for=condition=Drained", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "evreq", uid, "--for=condition=Evicted"]).await?;
+    kubectl.ok(&["wait", "nodemaintenance/ended-pod", "--for=condition=Drained"]).await?;
     let status = requests.get(uid).await?.data["status"].take();
     ensure!(status["conditions"][0]["reason"] == "PodTerminated", "{status}");
     ensure!(status["processedInterceptors"] == json!([ABSENT_INTERCEPTOR]), "{status}");
     let left = kubectl.object("pod", "ended").await?;
     ensure!(left["metadata"]["uid"] == uid && left["metadata"]["deletionTimestamp"].is_null(), "{left}");
-    kubectl.ok(&["delete", "nodemaintenance/ended-pod", "--timeout=60s"]).await.map(drop)
+    kubectl.ok(&["delete", "nodemaintenance/ended-pod"]).await.map(drop)
 }
 
 /// Story 4: a node is no longer the right one for the pods of a Deployment. The descheduler asks for all of them at once,
@@ -265,7 +261,7 @@ async fn a_descheduler_has_pods_moved_to_the_right_node() -> Result<()> {
     kubectl.ok(&["label", "node", &wrong, "place=right"]).await?;
     kubectl.apply(&budget("placed", json!({"maxUnavailable": 1}))).await?;
     kubectl.apply(&placed()).await?;
-    kubectl.ok(&["rollout", "status", "deployment/placed", "--timeout=60s"]).await?;
+    kubectl.ok(&["rollout", "status", "deployment/placed"]).await?;
     let pods: Api<Pod> = Api::namespaced(namespace.client.clone(), &namespace.name);
     let misplaced = pods.list(&ListParams::default()).await?.items;
     kubectl.ok(&["label", "node", &wrong, "place-"]).await?;
@@ -284,10 +280,10 @@ async fn a_descheduler_has_pods_moved_to_the_right_node() -> Result<()> {
         ensure!(applied.out.contains("serverside-applied"), "{}", applied.err);
     }
     for uid in &uids {
-        kubectl.ok(&["wait", "evreq", uid, "--for=condition=Evicted", "--timeout=120s"]).await?;
+        kubectl.ok(&["wait", "evreq", uid, "--for=condition=Evicted"]).await?;
         descheduler.ok(&["delete", "evreq", uid]).await?;
     }
-    kubectl.ok(&["rollout", "status", "deployment/placed", "--timeout=60s"]).await?;
+    kubectl.ok(&["rollout", "status", "deployment/placed"]).await?;
     let moved = pods.list(&ListParams::default()).await?.items;
     let moved = moved.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
     let nodes: Vec<_> = moved.filter_map(|pod| pod.spec.as_ref()?.node_name.as_deref()).collect();
@@ -389,20 +385,35 @@ async fn has_its_turn(namespace: &Namespace, uid: &str) -> Result<()> {
     until(requests, uid, LIMIT, "the interceptor's turn", is_active).await.map(drop)
 }
 
-/// Reports as the interceptor.
-async fn report(requests: &Api<DynamicObject>, uid: &str, mut entry: Value) -> Result<()> {
-    entry["name"] = ABSENT_INTERCEPTOR.into();
-    let status = json!({
-        "apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest", "metadata": {"name": uid},
-        "status": {"interceptors": [entry]},
-    });
+/// Reports as the interceptor at a time, and returns that time. It waits until the API server takes the time: the present one,
+/// which is over when a busy machine takes 10 s, and that of a heartbeat a minute after the last one.
+async fn report(
+    requests: &Api<DynamicObject>,
+    uid: &str,
+    entry: impl Fn(Timestamp) -> Value,
+) -> Result<Timestamp> {
     let params = PatchParams::apply(ABSENT_INTERCEPTOR).force();
-    requests.patch_status(uid, &params, &Patch::Apply(&status)).await?;
-    Ok(())
+    let late = || "the API server takes no report".to_owned();
+    until_some(LIMIT, late, async || {
+        let now = now()?;
+        let mut entry = entry(now);
+        entry["name"] = ABSENT_INTERCEPTOR.into();
+        let status = json!({
+            "apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest", "metadata": {"name": uid},
+            "status": {"interceptors": [entry]},
+        });
+        match requests.patch_status(uid, &params, &Patch::Apply(&status)).await {
+            Ok(_) => Ok(Some(now)),
+            Err(Error::Api(status)) if is_about_time(&status) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    })
+    .await
 }
 
-fn is_invalid(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(Error::Api(status)) if status.code == 422)
+fn is_about_time(refusal: &Status) -> bool {
+    let words = ["must be the present time", "must be at least 60 seconds after the last one"];
+    refusal.code == 422 && words.iter().any(|words| refusal.message.contains(words))
 }
 
 fn now() -> Result<Timestamp> {

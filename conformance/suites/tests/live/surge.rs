@@ -26,7 +26,7 @@ const APP: &str = "only";
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deployment_at_its_budget_has_a_second_replica_before_its_pod_goes() -> Result<()> {
     let site = SurgeSite::new("surge").await?;
-    let interceptor = site.start()?;
+    let interceptor = site.start().await?;
     let (pod, node) = site.registered_pod().await?;
     site.namespace.kubectl.apply(&named_node_maintenance("surge", "Drain", &[&node])).await?;
     site.until("surged", |d| replicas(d) == Some(2) && record(d).is_some_and(|r| r.contains(&pod))).await?;
@@ -53,14 +53,14 @@ async fn with_an_autoscaler_its_min_replicas_are_raised_and_taken_back() -> Resu
             "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 2},
         }))
         .await?;
-    let _interceptor = site.start()?;
+    let _interceptor = site.start().await?;
     let (pod, node) = site.registered_pod().await?;
     site.namespace.kubectl.apply(&named_node_maintenance("surge-scaled", "Drain", &[&node])).await?;
     let kubectl = &site.namespace.kubectl;
-    kubectl.ok(&["wait", "hpa/only", "--for=jsonpath={.spec.minReplicas}=2", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "hpa/only", "--for=jsonpath={.spec.minReplicas}=2"]).await?;
     ensure!(record(&site.deployment().await?).is_none(), "it is on the autoscaler");
-    kubectl.ok(&["wait", "evreq", &pod, "--for=condition=Evicted", "--timeout=90s"]).await?;
-    kubectl.ok(&["wait", "hpa/only", "--for=jsonpath={.spec.minReplicas}=1", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "evreq", &pod, "--for=condition=Evicted"]).await?;
+    kubectl.ok(&["wait", "hpa/only", "--for=jsonpath={.spec.minReplicas}=1"]).await?;
     let autoscaler = kubectl.object("hpa", APP).await?;
     ensure!(autoscaler["metadata"]["annotations"].get(RECORD).is_none(), "{autoscaler}");
     site.end("surge-scaled").await
@@ -70,7 +70,7 @@ async fn with_an_autoscaler_its_min_replicas_are_raised_and_taken_back() -> Resu
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interceptor_that_is_killed_after_its_update_goes_on_with_it() -> Result<()> {
     let site = SurgeSite::new("surge-killed").await?;
-    let interceptor = site.start()?;
+    let interceptor = site.start().await?;
     let (pod, node) = site.registered_pod().await?;
     let other = site.other_than(&node)?;
     site.namespace.kubectl.ok(&["cordon", other]).await?;
@@ -78,7 +78,7 @@ async fn an_interceptor_that_is_killed_after_its_update_goes_on_with_it() -> Res
     site.until("surged", |d| replicas(d) == Some(2) && record(d).is_some()).await?;
     interceptor.kill().await?;
     site.namespace.kubectl.ok(&["uncordon", other]).await?;
-    let _interceptor = site.start()?;
+    let _interceptor = site.start().await?;
     site.is_over(&pod).await?;
     site.end("surge-killed").await
 }
@@ -87,7 +87,7 @@ async fn an_interceptor_that_is_killed_after_its_update_goes_on_with_it() -> Res
 #[tokio::test(flavor = "multi_thread")]
 async fn a_surge_is_taken_back_when_the_opt_in_goes() -> Result<()> {
     let site = SurgeSite::new("surge-opted-out").await?;
-    let _interceptor = site.start()?;
+    let _interceptor = site.start().await?;
     let (pod, node) = site.registered_pod().await?;
     site.namespace.kubectl.ok(&["cordon", site.other_than(&node)?]).await?;
     site.namespace.kubectl.apply(&named_node_maintenance("surge-opted-out", "Drain", &[&node])).await?;
@@ -96,7 +96,7 @@ async fn a_surge_is_taken_back_when_the_opt_in_goes() -> Result<()> {
     kubectl.ok(&["annotate", "deployment", APP, "surge.coordination.k8s.io/enabled-"]).await?;
     site.until("as before", |d| replicas(d) == Some(1) && record(d).is_none()).await?;
     let next = "--for=jsonpath={.status.activeInterceptors[0]}=imperative-eviction.k8s.io";
-    kubectl.ok(&["wait", "evreq", &pod, next, "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "evreq", &pod, next]).await?;
     let entry = site.entry(&pod).await?;
     let why = "Deployment only has no annotation surge.coordination.k8s.io/enabled: true";
     ensure!(entry["message"] == why, "{entry}");
@@ -107,7 +107,7 @@ async fn a_surge_is_taken_back_when_the_opt_in_goes() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_whose_request_is_gone_is_taken_back_from_the_record_alone() -> Result<()> {
     let site = SurgeSite::new("surge-given-up").await?;
-    let interceptor = site.start()?;
+    let interceptor = site.start().await?;
     let (pod, node) = site.registered_pod().await?;
     let other = site.other_than(&node)?;
     site.namespace.kubectl.ok(&["cordon", other]).await?;
@@ -124,7 +124,7 @@ async fn a_replica_whose_request_is_gone_is_taken_back_from_the_record_alone() -
     };
     until(requests, &pod, LIMIT, "over", is_over).await?;
     ensure!(replicas(&site.deployment().await?) == Some(2));
-    let _interceptor = site.start()?;
+    let _interceptor = site.start().await?;
     site.until("as before", |d| replicas(d) == Some(1) && record(d).is_none()).await?;
     let pods: Api<Pod> = Api::namespaced(site.namespace.client.clone(), &site.namespace.name);
     let left = pods.list(&ListParams::default()).await?;
@@ -137,7 +137,7 @@ async fn a_replica_whose_request_is_gone_is_taken_back_from_the_record_alone() -
 #[tokio::test(flavor = "multi_thread")]
 async fn records_that_a_tenant_forges_change_nothing_but_its_own_deployments() -> Result<()> {
     let site = SurgeSite::new("surge-forged").await?;
-    let interceptor = site.start()?;
+    let interceptor = site.start().await?;
     let (pod, node) = site.registered_pod().await?;
     let forger = site.shared.namespace("surge-forger").await?;
     let stolen = json!({"delta": 1, "replicas": 2, "pods": [pod], "since": "2999-01-01T00:00:00Z"});
@@ -189,25 +189,23 @@ impl SurgeSite {
         for object in workload(&nodes) {
             namespace.kubectl.apply(&object).await?;
         }
-        let status = ["rollout", "status", "deployment/only", "--timeout=60s"];
+        let status = ["rollout", "status", "deployment/only"];
         namespace.kubectl.ok(&status).await?;
         Ok(SurgeSite { shared, namespace, nodes, _alone: alone })
     }
 
-    fn start(&self) -> Result<Program> {
+    /// Starts the interceptor. It does not wait until the lease of one that was killed is over.
+    async fn start(&self) -> Result<Program> {
         let host = &self.shared.drydock.host;
+        let kubectl = self.namespace.kubectl.clone().in_namespace("drydock-system");
+        kubectl.ok(&["delete", "lease", ACCOUNT, "--ignore-not-found"]).await?;
         let user = format!("system:serviceaccount:drydock-system:{ACCOUNT}");
         let groups = ["system:serviceaccounts", "system:serviceaccounts:drydock-system"];
         let mut flags = vec![flag("kubeconfig", &host.kubeconfig(&user, &groups)?)];
-        flags.extend(
-            [
-                "--secure-port=0",
-                "--leader-elect-lease-duration=3s",
-                "--leader-elect-renew-deadline=2s",
-                "--leader-elect-retry-period=500ms",
-            ]
-            .map(str::to_owned),
-        );
+        // No machine is so busy that the lease is lost.
+        let lease = ["lease-duration=10m", "renew-deadline=9m", "retry-period=2s"];
+        flags.extend(lease.map(|flag| format!("--leader-elect-{flag}")));
+        flags.push("--secure-port=0".to_owned());
         Program::start(&program(ACCOUNT), &host.dir, &flags)
     }
 
@@ -242,7 +240,7 @@ impl SurgeSite {
     /// Waits until the pod has gone through the surge, and nothing of it is left.
     async fn is_over(&self, pod: &str) -> Result<()> {
         let kubectl = &self.namespace.kubectl;
-        kubectl.ok(&["wait", "evreq", pod, "--for=condition=Evicted", "--timeout=60s"]).await?;
+        kubectl.ok(&["wait", "evreq", pod, "--for=condition=Evicted"]).await?;
         let is_over = |d: &Deployment| replicas(d) == Some(1) && record(d).is_none() && ready(d) == Some(1);
         self.until("as before, with another pod", is_over).await
     }
@@ -265,7 +263,7 @@ impl SurgeSite {
     }
 
     async fn end(&self, maintenance: &str) -> Result<()> {
-        let delete = ["delete", "nodemaintenance", maintenance, "--timeout=60s"];
+        let delete = ["delete", "nodemaintenance", maintenance];
         self.namespace.kubectl.ok(&delete).await.map(drop)
     }
 }

@@ -48,11 +48,12 @@ impl Drydock {
         flags.push("--leader-elect=true".into());
         flags.push("--direct-to-apiservice=true".into());
         flags.push(format!("--apiservice-token-file={}", self.token_file()?.display()));
-        if self.options.standby {
-            flags.push("--leader-elect-lease-duration=5s".into());
-            flags.push("--leader-elect-renew-deadline=4s".into());
-            flags.push("--leader-elect-retry-period=500ms".into());
-        }
+        // Where nobody stands by, no machine is so busy that the lease is lost.
+        let [duration, deadline, retry] =
+            if self.options.standby { ["5s", "4s", "500ms"] } else { ["10m", "9m", "2s"] };
+        flags.push(format!("--leader-elect-lease-duration={duration}"));
+        flags.push(format!("--leader-elect-renew-deadline={deadline}"));
+        flags.push(format!("--leader-elect-retry-period={retry}"));
         Ok(flags)
     }
 

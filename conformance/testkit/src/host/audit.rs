@@ -18,6 +18,9 @@ pub struct LoggedRequest {
     pub id: String,
     /// `create`, `patch`, `delete` and so on.
     pub verb: String,
+    /// Path and query.
+    #[serde(rename = "requestURI")]
+    pub uri: String,
     /// The user.
     pub user: LoggedUser,
     /// The object that it is about.

@@ -159,7 +159,7 @@ pub async fn config_of(kubeconfig: &Path) -> Result<kube::Config> {
     let file = Kubeconfig::read_from(kubeconfig)?;
     let mut config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
     // A watch may be silent for long; only a connection that cannot be made is a failure.
-    config.connect_timeout = Some(Duration::from_secs(10));
+    config.connect_timeout = Some(Duration::from_secs(60));
     config.read_timeout = None;
     Ok(config)
 }

@@ -1,12 +1,11 @@
 //! The host's programs, their flags, and the order in which they start.
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::{TestHost, audit, repository};
-use crate::wait::{http_ready, https_ready, server_ready};
+use crate::wait::{LIMIT, http_ready, https_ready, server_ready};
 
 /// The host's API server.
 pub(super) const APISERVER: &str = "kube-apiserver";
@@ -17,9 +16,6 @@ const KWOK: &str = "kwok";
 /// Requests a second that the host's own controllers may make: far more than a test needs, so that they never wait for
 /// their own rate limit.
 const QPS: u32 = 1000;
-
-/// How long a program may take until it serves.
-const READY: Duration = Duration::from_secs(120);
 
 /// Who the kubelets are, for the audit log.
 const KUBELETS: &str = KWOK;
@@ -42,7 +38,7 @@ pub(super) async fn start_api(host: &TestHost, ports: [u16; 3], on_start: OnStar
     write_files(host)?;
     on_start("etcd", StartPhase::Started);
     host.processes.start("etcd", &host.bin.join("etcd"), &etcd_flags(host, etcd, peer))?;
-    http_ready(&format!("127.0.0.1:{etcd}"), "/health", READY).await?;
+    http_ready(&format!("127.0.0.1:{etcd}"), "/health", LIMIT).await?;
     on_start("etcd", StartPhase::Serves);
     on_start(APISERVER, StartPhase::Started);
     start_apiserver(host, secure).await?;
@@ -65,9 +61,9 @@ pub(super) async fn start_all(host: &TestHost, ports: &[u16], on_start: OnStart<
     start(KWOK, &kwok_flags(&host.kubeconfig(KUBELETS, &["system:masters"])?, kwok))?;
     let kwok = format!("127.0.0.1:{kwok}");
     let all = futures::future::try_join3(
-        serves(CONTROLLER_MANAGER, https_ready(manager, "/healthz", READY), on_start),
-        serves(SCHEDULER, https_ready(scheduler, "/healthz", READY), on_start),
-        serves(KWOK, http_ready(&kwok, "/healthz", READY), on_start),
+        serves(CONTROLLER_MANAGER, https_ready(manager, "/healthz", LIMIT), on_start),
+        serves(SCHEDULER, https_ready(scheduler, "/healthz", LIMIT), on_start),
+        serves(KWOK, http_ready(&kwok, "/healthz", LIMIT), on_start),
     );
     all.await.map(drop).with_context(|| host.processes.ended_processes())
 }
@@ -84,7 +80,7 @@ pub(super) async fn start_apiserver(host: &TestHost, port: u16) -> Result<()> {
     let mut flags = apiserver_flags(host, port);
     flags.extend(audit_flags(host));
     host.processes.start(APISERVER, &host.bin.join(APISERVER), &flags)?;
-    server_ready(&host.client().await?, &host.processes, APISERVER, READY).await
+    server_ready(&host.client().await?, &host.processes, APISERVER, LIMIT).await
 }
 
 fn write_files(host: &TestHost) -> Result<()> {
@@ -162,6 +158,8 @@ fn manager_flags(host: &TestHost, admin: &Path, port: u16) -> Vec<String> {
     // The host marks a node whose kubelet was cut off as lost, and its pods as not ready, which a real kubelet
     // corrects when it is back. kwok's does not: after an outage of the host all budgets would be short forever.
     flags.push("--node-monitor-grace-period=1h".into());
+    // Of the default, 15 s, a test of autoscalers would wait for several.
+    flags.push("--horizontal-pod-autoscaler-sync-period=1s".into());
     flags
 }
 

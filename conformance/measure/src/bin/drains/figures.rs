@@ -15,8 +15,10 @@ pub struct DrainFigures {
     pub deletions: usize,
     /// Of them a second, between the 5th and the 95th percentile.
     pub per_second: f64,
-    /// Of them those whose kubelet deleted them more than 10 s later: of such a pod imperative-eviction reports once more.
+    /// Of them those whose kubelet deleted them more than 10 s later.
     pub slow: usize,
+    /// Reports of imperative-eviction that neither a refusal nor the passing of time explains.
+    pub unexplained_reports: usize,
     /// Seconds from the creation of the maintenance to the first of them; nothing without a maintenance.
     pub first_deletion: Option<f64>,
     /// Writes of our programs, without reviews: `patch evictionrequests/status` and so on, and how many.
@@ -55,6 +57,7 @@ impl DrainFigures {
             log.iter().filter(|r| r.received.is_some_and(|at| at >= from)).collect();
         let made_to_go = made_to_go(&log, drained);
         let slow = slow(&log, &made_to_go);
+        let unexplained_reports = unexplained_reports(&log, &made_to_go);
         let mut deletions: Vec<Timestamp> = made_to_go.into_values().collect();
         deletions.sort_unstable();
         let ours = || log.iter().copied().filter(|r| is_ours(r) && is_write(r));
@@ -65,6 +68,7 @@ impl DrainFigures {
             deletions: deletions.len(),
             per_second: per_second(&deletions),
             slow,
+            unexplained_reports,
             first_deletion: first_deletion(&log, &deletions),
             writes: count(ours().filter(|r| r.succeeded() && !is_review(r))),
             reviews: ours().filter(|r| is_review(r)).count(),
@@ -106,6 +110,47 @@ fn slow(log: &[&LoggedRequest], made_to_go: &BTreeMap<&str, Timestamp>) -> usize
     made_to_go.iter().filter(is_slow).count()
 }
 
+/// The field manager of the reports of imperative-eviction, as their query has it.
+const REPORTER: &str = "fieldManager=imperative-eviction.k8s.io";
+/// A report that comes so long after the last one, or after its pod was made to go, is made by time: that a pod still leaves
+/// is reported after 10 s, of which a second may be cut off.
+const BY_TIME: f64 = 8.0;
+
+/// How many reports about the pods were made without a reason: the first needs a refusal before it, and each may be made by
+/// time. A drain that takes longer has more of those.
+fn unexplained_reports(log: &[&LoggedRequest], made_to_go: &BTreeMap<&str, Timestamp>) -> usize {
+    let (mut refused, mut went) = (BTreeMap::<&str, Timestamp>::new(), BTreeMap::<&str, Timestamp>::new());
+    for eviction in log.iter().filter(|r| r.is_about("pods/eviction")) {
+        let uid = eviction.request_object["deleteOptions"]["preconditions"]["uid"].as_str();
+        let Some((uid, at)) = uid.zip(eviction.answered) else { continue };
+        if eviction.response_status.code == 429 {
+            let first = refused.entry(uid).or_insert(at);
+            *first = at.min(*first);
+        }
+        went.extend(made_to_go.get(&*eviction.object_ref.name).map(|at| (uid, *at)));
+    }
+    let mut reports = BTreeMap::<&str, Vec<Timestamp>>::new();
+    for report in log.iter().filter(|r| is_report(r) && r.succeeded()) {
+        reports.entry(&report.object_ref.name).or_default().extend(report.received);
+    }
+    let is_late =
+        |since: Option<&Timestamp>, at| since.is_some_and(|since| seconds_between(*since, at) >= BY_TIME);
+    let unexplained = |(uid, times): (&&str, &mut Vec<Timestamp>)| {
+        times.sort_unstable();
+        let is_explained = |index: usize| {
+            let (at, before) = (times[index], index.checked_sub(1).map(|before| &times[before]));
+            let is_first_of_refused = before.is_none() && refused.get(uid).is_some_and(|first| *first <= at);
+            is_first_of_refused || is_late(before, at) || is_late(went.get(uid), at)
+        };
+        (0..times.len()).filter(|index| !is_explained(*index)).count()
+    };
+    reports.iter_mut().map(unexplained).sum()
+}
+
+fn is_report(request: &LoggedRequest) -> bool {
+    request.is_about("evictionrequests/status") && request.uri.contains(REPORTER)
+}
+
 /// Between the 5th and the 95th percentile: neither the start nor the last stragglers set the rate.
 fn per_second(times: &[Timestamp]) -> f64 {
     let Some(last) = times.len().checked_sub(1) else { return 0.0 };
@@ -143,7 +188,8 @@ fn count<'l>(requests: impl Iterator<Item = &'l LoggedRequest>) -> AuditCounts {
 fn what(request: &LoggedRequest) -> String {
     let about = &request.object_ref;
     let slash = if about.subresource.is_empty() { "" } else { "/" };
-    format!("{} {}{slash}{}", request.verb, about.resource, about.subresource)
+    let reports = if is_report(request) { " (reports)" } else { "" };
+    format!("{} {}{slash}{}{reports}", request.verb, about.resource, about.subresource)
 }
 
 fn is_ours(request: &LoggedRequest) -> bool {

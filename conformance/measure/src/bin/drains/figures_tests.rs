@@ -79,6 +79,52 @@ fn a_pod_that_its_kubelet_deletes_more_than_10_s_later_is_slow() {
     assert_eq!(read(&log, &["soon", "late", "there"]).slow, 1);
 }
 
+/// A report of imperative-eviction about the request for a pod, which has the pod's UID as its name.
+fn report(milliseconds: i64, pod: &str) -> LoggedRequest {
+    let report =
+        request(milliseconds, MANAGER, "patch evictionrequests/status", &format!("uid-of-{pod}"), 200);
+    LoggedRequest { uri: "/apis/x?fieldManager=imperative-eviction.k8s.io&force=true".into(), ..report }
+}
+
+fn eviction_by_uid(milliseconds: i64, pod: &str, code: u16) -> LoggedRequest {
+    let request_object = json!({"deleteOptions": {"preconditions": {"uid": format!("uid-of-{pod}")}}});
+    LoggedRequest { request_object, ..eviction(milliseconds, pod, code) }
+}
+
+#[test]
+fn reports_after_a_refusal_and_those_that_time_makes_are_explained() {
+    let log = [
+        eviction_by_uid(0, "blocked", 429),
+        report(100, "blocked"),
+        // The state of what blocks has changed, or an event is due.
+        report(8_100, "blocked"),
+        eviction_by_uid(9_000, "blocked", 201),
+        report(17_010, "blocked"),
+        eviction_by_uid(0, "slow", 201),
+        report(8_010, "slow"),
+    ];
+    let found = read(&log, &["blocked", "slow"]);
+    assert_eq!(found.unexplained_reports, 0);
+    assert_eq!(
+        found.writes,
+        counts(&[("create pods/eviction", 2), ("patch evictionrequests/status (reports)", 4)])
+    );
+}
+
+#[test]
+fn a_report_of_a_pod_that_nothing_holds_up_and_a_second_one_at_once_are_not() {
+    let log = [
+        eviction_by_uid(0, "leaves", 201),
+        report(1_000, "leaves"),
+        report(10, "early"),
+        eviction_by_uid(20, "early", 429),
+        eviction_by_uid(20, "twice", 429),
+        report(100, "twice"),
+        report(1_100, "twice"),
+    ];
+    assert_eq!(read(&log, &["leaves", "early", "twice"]).unexplained_reports, 3);
+}
+
 #[test]
 fn the_first_deletion_is_timed_from_the_maintenance() {
     let created = request(500, "admin", "create nodemaintenances", "m", 201);

@@ -42,7 +42,7 @@ const REQUESTER: &str = "floor.example.com";
 /// Requests that are ended at a time.
 const ENDS: usize = 64;
 /// How long it may take to start.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 /// What the process says when it watches, and when it has evicted all pods.
 const SAYS: [&str; 2] = ["watching", "evicted"];
 

@@ -100,7 +100,7 @@ pub struct Arguments {
 const MOST_ON_A_NODE: usize = 100;
 
 /// Measures and prints. Fails if a pod was left behind, if a budget was broken, if an owner got an event about a pod that
-/// goes by itself, or if more was written for each pod than [`BudgetForm::most_writes`]. Ctrl-C ends it.
+/// goes by itself, or if more was written for each pod than the design explains. Ctrl-C ends it.
 pub async fn run(arguments: Arguments) -> Result<ExitCode> {
     tokio::select! {
         result = measure(&arguments) => result,

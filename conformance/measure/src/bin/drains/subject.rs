@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use drydock_testkit::host::{TestHost, config_of};
 use drydock_testkit::kinds::{eviction_requests, named_node_maintenance, node_maintenances};
-use drydock_testkit::wait::{retry, until};
+use drydock_testkit::wait::{self, retry, until};
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -33,7 +33,7 @@ pub enum DrainSubject {
 
 const NAME: &str = "drains";
 /// How long a drain may take.
-const LIMIT: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_secs(1_200);
 
 impl DrainSubject {
     /// All subjects.
@@ -78,8 +78,8 @@ impl DrainSubject {
         }
     }
 
-    /// How many EvictionRequests are still there after this time; it returns as soon as none is.
-    pub async fn requests_left(self, client: &Client, limit: Duration) -> Result<usize> {
+    /// How many EvictionRequests stay; it returns as soon as there are none.
+    pub async fn requests_left(self, client: &Client) -> Result<usize> {
         if self == Self::Loop {
             return Ok(0);
         }
@@ -89,7 +89,7 @@ impl DrainSubject {
             Ok(left == 0)
         };
         // A timeout is an answer here, and not an error.
-        let _ = retry(limit, String::new, none).await;
+        let _ = retry(wait::LIMIT, String::new, none).await;
         Ok(left)
     }
 

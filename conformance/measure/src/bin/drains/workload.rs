@@ -27,7 +27,7 @@ pub const DRAINED: &str = "drained";
 pub const DEPLOYMENTS: usize = 20;
 
 /// How long the host may take for anything.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// How large it is.
 #[derive(Clone, Copy, Debug)]

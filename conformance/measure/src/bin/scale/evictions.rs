@@ -1,10 +1,11 @@
 //! The evictions that the host accepted, from its audit log.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use drydock_testkit::host::audit::{self, LoggedRequest};
+use jiff::Timestamp;
 
 use super::openings::Opening;
 use super::workload::RequestedPod;
@@ -21,26 +22,20 @@ impl Evictions {
         Ok(Evictions(all))
     }
 
-    /// Milliseconds from each opening to the eviction that follows in its namespace, in order. The host's own answer is
-    /// no part of them. One that came with the same event, before the watch showed it, counts as zero.
-    pub fn latencies(&self, opened: &[Opening]) -> Result<Vec<f64>> {
-        let mut latencies = opened
-            .iter()
-            .map(|opening| Ok(1000.0 * self.seconds_after(opening)?))
-            .collect::<Result<Vec<f64>>>()?;
-        latencies.sort_by(f64::total_cmp);
-        Ok(latencies)
-    }
-
-    /// Seconds from an opening to the eviction that follows.
-    pub fn seconds_after(&self, opening: &Opening) -> Result<f64> {
-        let next = self.0.iter().find(|request| {
-            let is_later = request.answered.is_some_and(|answered| answered >= opening.at);
-            is_later && request.object_ref.namespace == opening.namespace
-        });
-        let received = next.and_then(|request| request.received);
-        let received = received.with_context(|| format!("no eviction follows in {}", opening.namespace))?;
-        Ok(received.duration_since(opening.at).as_secs_f64().max(0.0))
+    /// Seconds from each opening to the eviction that it allowed: an opening of a namespace allows one, so that the first
+    /// belongs to the first. The host's own answer is no part of them. An eviction that the host received before our watch
+    /// showed the opening counts as zero.
+    pub fn seconds_after(&self, opened: &[Opening]) -> Result<Vec<f64>> {
+        let mut of_namespace = BTreeMap::<&str, VecDeque<Timestamp>>::new();
+        for request in &self.0 {
+            of_namespace.entry(&request.object_ref.namespace).or_default().extend(request.received);
+        }
+        let seconds = |Opening { namespace, at }: &Opening| {
+            let next = of_namespace.get_mut(&**namespace).and_then(VecDeque::pop_front);
+            let received = next.with_context(|| format!("no eviction follows in {namespace}"))?;
+            Ok(received.duration_since(*at).as_secs_f64().max(0.0))
+        };
+        opened.iter().map(seconds).collect()
     }
 
     /// UIDs that were evicted more than once.
@@ -62,7 +57,6 @@ impl Evictions {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use jiff::Timestamp;
     use serde_json::json;
 
     use super::*;
@@ -83,12 +77,14 @@ mod tests {
     }
 
     #[test]
-    fn an_opening_is_answered_by_the_next_eviction_of_its_namespace() {
+    fn an_opening_is_answered_by_the_next_eviction_of_its_namespace_however_late_it_was_seen() {
         let evictions =
             Evictions(vec![eviction(1_000, "a", "1"), eviction(2_000, "b", "2"), eviction(2_100, "a", "3")]);
         let opening = |at_ms, namespace: &str| Opening { namespace: namespace.to_owned(), at: at(at_ms) };
-        assert_eq!(evictions.latencies(&[opening(2_050, "a"), opening(1_005, "a")]).unwrap(), [0.0, 50.0]);
-        assert!(evictions.latencies(&[opening(2_050, "b")]).is_err());
+        let opened = [opening(1_500, "a"), opening(2_050, "a")];
+        assert_eq!(evictions.seconds_after(&opened).unwrap(), [0.0, 0.05]);
+        let once_more = [opening(1_000, "b"), opening(2_000, "b")];
+        assert!(evictions.seconds_after(&once_more).is_err());
     }
 
     #[test]

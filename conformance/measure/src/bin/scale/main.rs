@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use drydock_testkit::drydock::{Drydock, Options, StorageChoice};
 use drydock_testkit::host::TestHost;
@@ -80,7 +80,10 @@ async fn run(arguments: &Arguments) -> Result<ExitCode> {
     ensure!(blocked <= requests, "--blocked: at most --requests");
     ensure!(openings < blocked, "--openings: fewer than --blocked");
     let host = TestHost::start_auditing_programs().await?;
-    let drydock = Drydock::start(host, Options { storage: arguments.storage, ..Options::default() }).await?;
+    // Longer than any run: the interceptor of held pods keeps its turns.
+    let heartbeat_deadline = Some("240h".to_owned());
+    let options = Options { storage: arguments.storage, heartbeat_deadline, ..Options::default() };
+    let drydock = Drydock::start(host, options).await?;
     let report = measure(&drydock, arguments).await?;
     report.write(&arguments.out)?;
     Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -114,9 +117,13 @@ async fn measure(drydock: &Drydock, arguments: &Arguments) -> Result<ScaleReport
     let mut opened = Vec::new();
     let opening = openings::all(&host, &mut workload, &mut budgets, arguments.openings, &mut opened);
     let opening = meter.while_doing("budgets that open", opening).await?;
-    let restarted = restart(drydock, &host, &mut workload, &mut budgets).await?;
+    opened.push(restart(drydock, &host, &mut workload, &mut budgets).await?);
 
     let evictions = Evictions::read(&drydock.host.audit_log())?;
+    let mut seconds = evictions.seconds_after(&opened)?;
+    let restart_seconds = seconds.pop().context("no opening")?;
+    let mut latencies: Vec<f64> = seconds.into_iter().map(|seconds| 1000.0 * seconds).collect();
+    latencies.sort_by(f64::total_cmp);
     Ok(ScaleReport {
         requests: arguments.requests,
         blocked: arguments.blocked,
@@ -129,8 +136,8 @@ async fn measure(drydock: &Drydock, arguments: &Arguments) -> Result<ScaleReport
         list_seconds,
         request_bytes,
         openings: (arguments.openings, opening),
-        latencies: evictions.latencies(&opened)?,
-        restart_seconds: evictions.seconds_after(&restarted)?,
+        latencies,
+        restart_seconds,
         twice: evictions.twice(),
         of_held_pods: evictions.of(&workload.held),
     })

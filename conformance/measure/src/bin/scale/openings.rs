@@ -7,15 +7,17 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, Patch, PatchParams};
+use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use super::workload::{BUDGET, GuardedNamespace, ScaleWorkload};
 
 /// How long the host and our controllers may take until a pod is gone.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// A budget that let a pod go.
 #[derive(Clone, Debug)]
@@ -37,16 +39,19 @@ struct BudgetState {
 /// A watch of all budgets.
 pub struct BudgetWatch {
     states: mpsc::Receiver<BudgetState>,
+    /// Ends when this is dropped: while the host ends, each attempt to go on watching fails at once.
+    _watch: JoinSet<()>,
 }
 
 impl BudgetWatch {
-    /// Starts it. It ends with the program.
+    /// Starts it.
     pub fn start(client: &Client) -> BudgetWatch {
         let (sender, states) = mpsc::channel(1000);
         let budgets = watcher(Api::<PodDisruptionBudget>::all(client.clone()), watcher::Config::default());
-        tokio::spawn(async move {
-            let mut budgets = std::pin::pin!(budgets);
+        let mut watch = JoinSet::new();
+        watch.spawn(async move {
             // After an error the watcher lists anew.
+            let mut budgets = std::pin::pin!(budgets.default_backoff());
             while let Some(event) = budgets.next().await {
                 let Ok(Event::Apply(budget) | Event::InitApply(budget)) = event else { continue };
                 let namespace = budget.namespace().unwrap_or_default();
@@ -58,7 +63,7 @@ impl BudgetWatch {
                 }
             }
         });
-        BudgetWatch { states }
+        BudgetWatch { states, _watch: watch }
     }
 
     /// Waits until this budget allows a disruption, and returns when that was seen.

@@ -9,8 +9,9 @@ use drydock_testkit::kinds::{eviction_request_resource, eviction_requests};
 use futures::stream;
 use futures::{StreamExt, TryStreamExt};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Client, ResourceExt};
+use kube::{Client, Error, ResourceExt};
 use serde_json::{Value, json};
 
 use super::workload::{INTERCEPTOR, ScaleWorkload, bar};
@@ -31,7 +32,7 @@ pub async fn reached(direct: &Client, workload: &ScaleWorkload) -> Result<()> {
 
 async fn wait(direct: &Client, all: usize) -> Result<()> {
     let requests = Api::<DynamicObject>::all_with(direct.clone(), &eviction_request_resource());
-    let mut events = pin!(watcher(requests, watcher::Config::default()));
+    let mut events = pin!(watcher(requests, watcher::Config::default()).default_backoff());
     let bar = bar("turns", all);
     let mut seen = HashMap::new();
     // After an error the watcher lists anew: with so many requests a list takes longer than its version is kept.
@@ -63,12 +64,17 @@ fn is_settled(status: &Value) -> bool {
 pub async fn report(direct: &Client, workload: &ScaleWorkload, reports: usize) -> Result<()> {
     let pods = workload.held.iter().cycle().take(reports).enumerate();
     let write = async |(index, pod): (usize, &super::workload::RequestedPod)| {
-        let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())?.to_string();
-        let entry = json!({"name": INTERCEPTOR, "message": format!("step {index}"), "startTime": now, "heartbeatTime": now});
-        let patch = Patch::Strategic(json!({"status": {"interceptors": [entry]}}));
         let requests = eviction_requests(direct, &pod.namespace);
-        requests.patch_status(&pod.uid, &PatchParams::default(), &patch).await?;
-        anyhow::Ok(())
+        loop {
+            let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())?.to_string();
+            let entry = json!({"name": INTERCEPTOR, "message": format!("step {index}"), "startTime": now, "heartbeatTime": now});
+            let patch = Patch::Strategic(json!({"status": {"interceptors": [entry]}}));
+            match requests.patch_status(&pod.uid, &PatchParams::default(), &patch).await {
+                // A busy machine took it more than 10 s later.
+                Err(Error::Api(status)) if status.message.contains("must be the present time") => {}
+                written => return written.map(drop).map_err(anyhow::Error::from),
+            }
+        }
     };
     stream::iter(pods.map(Ok)).try_for_each_concurrent(IN_FLIGHT, write).await.context("writing reports")
 }

@@ -19,7 +19,7 @@ pub const CONNECTIONS: usize = 20;
 /// Connections that are never read.
 const STALLED_CONNECTIONS: usize = 2;
 /// How long the last states may take.
-const LAST_STATES_LIMIT: Duration = Duration::from_secs(60);
+const LAST_STATES_LIMIT: Duration = Duration::from_secs(300);
 
 /// What is written, and who subscribes.
 pub struct Round {
@@ -138,12 +138,11 @@ impl Round {
             let each = delivered(stalled) as f64 / stalled.len() as f64;
             sample.more.insert("states_to_a_stalled_one", each);
         }
-        let is_lost = undelivered > 0 || behind > 0 || !ended.is_empty();
-        let lost = is_lost.then(|| {
-            format!(
-                "{undelivered} states and {behind} last states did not come; streams that ended: {ended:?}"
-            )
-        });
+        // A subscriber that is slow may be told of the newest of several states of an object alone: that each one comes is a
+        // goal, as it is one of speed.
+        let is_lost = behind > 0 || !ended.is_empty();
+        let lost =
+            is_lost.then(|| format!("{behind} last states did not come; streams that ended: {ended:?}"));
         Ok(RoundOutcome { sample, memory, lost })
     }
 }

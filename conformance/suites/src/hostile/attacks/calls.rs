@@ -41,6 +41,10 @@ pub fn all() -> Vec<Attack> {
 async fn garbage(context: AttackContext) -> Findings {
     create_requests(&context, 1, 1000).await?;
     let asks = Arc::new(broken(&context)?);
+    // Each once, however long it takes; then as many as there is time for.
+    for ask in asks.iter() {
+        context.note_call(&context.connect().await?.send(ask).await);
+    }
     let own = context.clone();
     context
         .repeat(LANES, move |lane, _| {

@@ -1,12 +1,11 @@
 //! Work that tenants cause in the controllers: by budgets for their pods, and by withdrawing requests of a maintenance.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::eviction_request;
-use drydock_testkit::wait::retry;
+use drydock_testkit::wait::{LIMIT, retry};
 use futures::future::join_all;
 use serde_json::{Value, json};
 
@@ -21,7 +20,6 @@ use crate::setup::cluster::{Pods, maintenance};
 const MEMORY: u64 = 192;
 /// Requests at a time.
 const LANES: usize = 8;
-const LIMIT: Duration = Duration::from_secs(200);
 
 /// The attacks of this module.
 pub fn all() -> Vec<Attack> {
@@ -156,6 +154,11 @@ async fn withdrawn(context: AttackContext) -> Findings {
     context.setup.pods(&context.tenant, &name, count, true).await?;
     context.setup.drain(&name, &name).await?;
     asked(&context, count).await?;
+    // Each once, however long it takes; then whatever there is to withdraw while there is time.
+    let connection = context.connect().await?;
+    for lane in 0..LANES {
+        withdraw_all(&context, &connection, lane).await?;
+    }
     let each = context.clone();
     context
         .repeat(LANES, move |lane, _| {
@@ -164,7 +167,7 @@ async fn withdrawn(context: AttackContext) -> Findings {
         })
         .await;
     let (withdrawn, blocked) =
-        (context.counted("withdrawn"), context.setup.blocker(LIMIT, &name, "RequestWithdrawn", &[]).await);
+        (context.counted("withdrawn"), context.setup.blocker(&name, "RequestWithdrawn", &[]).await);
     context
         .setup
         .done(&UserRequest::merge(maintenance(&name), &json!({"spec": {"stage": "Complete"}})))

@@ -1,12 +1,11 @@
 //! EvictionRequests with which attacks are made, small and large, for pods that do not exist; and what attacks wait for.
 
 use std::cell::RefCell;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::eviction_request;
-use drydock_testkit::wait::retry;
+use drydock_testkit::wait::{LIMIT, retry};
 use serde_json::{Value, json};
 
 use crate::client::UserRequest;
@@ -19,9 +18,6 @@ pub type Findings = Result<Vec<Finding>>;
 const AT_A_TIME: usize = 8;
 /// The requester in them.
 pub const REQUESTER: &str = "a.example.com";
-
-/// How long an attack waits for a controller.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// The findings of an attack of which only the effect on bystanders is judged.
 pub fn no_findings() -> Findings {

@@ -1,9 +1,9 @@
 //! HTTP/2 frames that no ordinary client sends.
 
 use std::net::Ipv4Addr;
-use std::time::Duration;
 
 use drydock_testkit::finding::Finding;
+use drydock_testkit::wait::LIMIT;
 use futures::future::join_all;
 
 use super::eviction_requests::{Findings, no_findings};
@@ -19,8 +19,6 @@ const HALF: (u8, usize) = (16, 60);
 const FIELDS: usize = 1_600;
 /// Bytes of a half head over HTTP/1.1, nearly as long.
 const HTTP1_HEAD: usize = 60_000;
-/// Within which the server ends connections that it does not serve.
-const ENDED: Duration = Duration::from_secs(60);
 
 /// The attacks of this module.
 pub fn all() -> Vec<Attack> {
@@ -101,7 +99,7 @@ async fn half_heads_unnegotiated(context: AttackContext) -> Findings {
     })
     .await;
     let ended = join_all(held.into_iter().map(async |mut frames| frames.ended().await));
-    let ended = tokio::time::timeout(ENDED, ended).await.is_ok();
+    let ended = tokio::time::timeout(LIMIT, ended).await.is_ok();
     Ok(vec![Finding::new(ended, "HTTP/2 is served to clients that did not negotiate it".to_owned())])
 }
 

@@ -1,12 +1,11 @@
 //! Attacks through the host, which is between tenants and Drydock, and attacks by maintainers of nodes.
 
 use std::net::Ipv4Addr;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::node_maintenance;
-use drydock_testkit::wait::retry;
+use drydock_testkit::wait::{LIMIT, retry};
 use futures::future::join_all;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -27,7 +26,6 @@ const PLANNERS: usize = 8;
 const UNREAD: (usize, u32) = (60, 1_000);
 /// MiB that the manager may take.
 const MANAGER: u64 = 256;
-const LIMIT: Duration = Duration::from_secs(120);
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 /// The attacks of this module.
@@ -77,7 +75,11 @@ async fn host_queues(context: AttackContext) -> Findings {
             Ok(())
         }
     });
-    let (_, collected) = tokio::join!(fill, collected(&context, &owned));
+    let collected = async {
+        context.is_under_way(LANES).await?;
+        collected(&context, &owned).await
+    };
+    let (_, collected) = tokio::join!(fill, collected);
     Ok(vec![Finding::new(collected.is_ok(), format!("the garbage collector: {collected:?}"))])
 }
 

@@ -1,11 +1,9 @@
 //! Maintenances of nodes to which the maintainer has no right, and of the nodes on which Drydock runs.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result};
 use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::{named_node_maintenance, node_maintenance};
-use drydock_testkit::wait::retry;
+use drydock_testkit::wait::{LIMIT, retry};
 use serde_json::{Value, json};
 
 use super::eviction_requests::Findings;
@@ -16,7 +14,6 @@ use crate::client::{UserConnection, UserRequest};
 use crate::context::AttackContext;
 use crate::setup::cluster::maintenance;
 
-const LIMIT: Duration = Duration::from_secs(60);
 /// Where Drydock's own pods are.
 const OWN_NAMESPACE: &str = "drydock-system";
 
@@ -128,7 +125,7 @@ async fn own_nodes(context: AttackContext) -> Findings {
 /// Drains the node on which Drydock's pod is while no other takes it.
 async fn kept(context: &AttackContext, name: &str, uid: &str) -> Findings {
     context.setup.drain(name, name).await?;
-    let blocker = context.setup.blocker(LIMIT, name, "NoSchedulableNode", &["Drydock"]).await;
+    let blocker = context.setup.blocker(name, "NoSchedulableNode", &["Drydock"]).await;
     let request =
         format!("/apis/{}/namespaces/{OWN_NAMESPACE}/evictionrequests/{uid}", drydock_api::API_VERSION);
     let asked = context.setup.admin().await?.ask_again(&UserRequest::get(&request)).await?;

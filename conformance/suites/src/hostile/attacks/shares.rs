@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use drydock_testkit::finding::Finding;
+use drydock_testkit::wait::{LIMIT, retry};
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 
@@ -13,13 +14,15 @@ use super::eviction_requests::{Findings, create_requests, no_findings, request, 
 use super::store::drained;
 use crate::attack::Attack;
 use crate::client::{UserConnection, UserRequest};
-use crate::context::{ATTACKER_ADDRESS, AttackContext};
+use crate::context::{ATTACKER_ADDRESS, AttackContext, RETRY_PAUSE};
 use crate::setup::{Account, Tenant};
 
 /// Reads at a time of each tenant; both together want more places than there are.
 const LANES: usize = 400;
 /// Requests at a time of the noisy user: ten times an equal share of five users.
 const NOISE: usize = 540;
+/// Answers of both together that are compared.
+const READS: usize = 4_000;
 /// Streams on a connection.
 const STREAMS: usize = 100;
 
@@ -47,7 +50,11 @@ async fn noise_beside_a_drain(context: AttackContext) -> Findings {
         join_all(lanes).await;
     };
     let drained = async {
-        let took = drained_in(&context, &other, "noisy", pods).await;
+        let took = async {
+            context.is_under_way(NOISE).await?;
+            drained_in(&context, &other, "noisy", pods).await
+        };
+        let took = took.await;
         stop.cancel();
         took
     };
@@ -62,9 +69,9 @@ async fn noise(context: &AttackContext, lane: usize, stop: &CancellationToken) {
     let path = format!("{}?dryRun=All", context.tenant.requests());
     let ask = async {
         for round in 0.. {
-            let connection = match context.connect().await {
-                Ok(connection) => connection,
-                Err(_) => continue,
+            let Ok(connection) = context.connect().await else {
+                tokio::time::sleep(RETRY_PAUSE).await;
+                continue;
             };
             for turn in 0..100 {
                 let object = request((lane * 1_000 + round) * 100 + turn);
@@ -88,8 +95,8 @@ async fn drained_in(context: &AttackContext, tenant: &Tenant, which: &str, pods:
     Ok(began.elapsed())
 }
 
-/// Both tenants read one request, on as many streams of as many connections. The many accounts together may get twice as
-/// much as the one, which is chance; as a flow each they would get two hundred times as much.
+/// Both tenants read one request, on as many streams of as many connections, until they have so many answers together. The
+/// many accounts may get twice as many as the one, which is chance; as a flow each they would get two hundred times as many.
 async fn many_accounts(context: AttackContext) -> Findings {
     let name = format!("{}-many", context.tenant.namespace);
     let many = context.of(Arc::new(context.setup.tenant(&name, context.pick(200, 1_000)).await?));
@@ -100,36 +107,54 @@ async fn many_accounts(context: AttackContext) -> Findings {
     for account in &many.tenant.accounts {
         connection.ask_again(&read(&many, account)).await?;
     }
-    let (one, all) = tokio::join!(reads(&context), reads(&many));
-    let (one, all) = (one?, all?);
+    let (one, all) = (TenantReads::connect(&context).await?, TenantReads::connect(&many).await?);
+    let read = async {
+        let got = || one.got.load(Ordering::Relaxed) + all.got.load(Ordering::Relaxed);
+        retry(LIMIT, || format!("only {} reads are answered", got()), async || Ok(got() >= READS)).await
+    };
+    tokio::select! {
+        read = read => read?,
+        () = one.read() => {}
+        () = all.read() => {}
+    }
+    let (one, all) = (one.got.into_inner(), all.got.into_inner());
     context.say(format!("one account got {one} reads, many got {all}"));
     let text = format!("one account got {one} reads, many accounts of one tenant {all}");
     Ok(vec![Finding::new(all <= 2 * one, text)])
 }
 
-/// The answers that a tenant gets until the time is over.
-async fn reads(context: &AttackContext) -> Result<usize> {
-    let count = LANES / STREAMS;
-    let connections =
-        join_all((0..count).map(|_| context.stranger(&context.setup.direct, ATTACKER_ADDRESS))).await;
-    let connections = Arc::new(connections.into_iter().collect::<Result<Vec<UserConnection>>>()?);
-    let (each, got) = (context.clone(), Arc::new(AtomicUsize::new(0)));
-    let total = got.clone();
-    context
-        .repeat(LANES, move |lane, round| {
-            let (context, connections, got) = (each.clone(), connections.clone(), got.clone());
-            async move {
-                let accounts = &context.tenant.accounts;
-                let ask = read(&context, &accounts[(lane + round) % accounts.len()]);
-                let answer = connections[lane % count].ask(&ask).await;
-                let good = answer.as_ref().is_ok_and(|answer| answer.code.is_success());
-                got.fetch_add(usize::from(good), Ordering::Relaxed);
-                context.note(&answer);
-                answer.map(drop)
+/// The reads of a tenant.
+struct TenantReads<'c> {
+    context: &'c AttackContext,
+    connections: Vec<UserConnection>,
+    got: AtomicUsize,
+}
+
+impl<'c> TenantReads<'c> {
+    async fn connect(context: &'c AttackContext) -> Result<TenantReads<'c>> {
+        let open = (0..LANES / STREAMS).map(|_| context.stranger(&context.setup.direct, ATTACKER_ADDRESS));
+        let connections = join_all(open).await.into_iter().collect::<Result<_>>()?;
+        Ok(TenantReads { context, connections, got: AtomicUsize::new(0) })
+    }
+
+    /// Reads without an end, so many at a time, and counts the answers.
+    async fn read(&self) {
+        join_all((0..LANES).map(|lane| self.read_on(lane))).await;
+    }
+
+    async fn read_on(&self, lane: usize) {
+        let accounts = &self.context.tenant.accounts;
+        for round in 0.. {
+            let ask = read(self.context, &accounts[(lane + round) % accounts.len()]);
+            let answer = self.connections[lane % self.connections.len()].ask(&ask).await;
+            let good = answer.as_ref().is_ok_and(|answer| answer.code.is_success());
+            self.got.fetch_add(usize::from(good), Ordering::Relaxed);
+            self.context.note(&answer);
+            if answer.is_err() {
+                tokio::time::sleep(RETRY_PAUSE).await;
             }
-        })
-        .await;
-    Ok(total.load(Ordering::Relaxed))
+        }
+    }
 }
 
 fn read(context: &AttackContext, account: &Account) -> UserRequest {

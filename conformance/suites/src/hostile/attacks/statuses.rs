@@ -1,13 +1,11 @@
 //! Status writes by those who may not make them: interceptors outside their own entry, and the owner of a
 //! namespace.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result};
 use drydock_api::time::format_seconds;
 use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::eviction_request;
-use drydock_testkit::wait::retry;
+use drydock_testkit::wait::{LIMIT, retry};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -19,7 +17,6 @@ use crate::setup::cluster::{PATIENT, has_condition};
 
 const IMPERATIVE: &str = "imperative-eviction.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
-const LIMIT: Duration = Duration::from_secs(60);
 /// Requests at a time.
 const LANES: usize = 4;
 /// How often each write is tried.
@@ -82,7 +79,7 @@ async fn revived_pods(context: AttackContext) -> Findings {
     let connection = context.connect_through_host().await?;
     for (pod, uid) in &pods {
         // The node's first write of a pod's status would take the failed phase away before a controller sees it.
-        context.setup.until_running(LIMIT, &context.tenant, pod).await?;
+        context.setup.until_running(&context.tenant, pod).await?;
         until(&context, uid, is_turn_of(PATIENT)).await?;
         let join = json!([{"op": "add", "path": "/spec/requesters/-", "value": {"name": REQUESTER}}]);
         connection.done(&UserRequest::operations(context.tenant.request(uid), join.to_string())).await?;
@@ -93,7 +90,7 @@ async fn revived_pods(context: AttackContext) -> Findings {
         context.note(&connection.ask_again(&phase("Running")).await);
     }
     let words = ["ended as Evicted while the pod is there"];
-    let blocker = context.setup.blocker(LIMIT, &name, "Other", &words).await;
+    let blocker = context.setup.blocker(&name, "Other", &words).await;
     Ok(vec![Finding::new(blocker.is_ok(), format!("a blocker of a pod that is there still: {blocker:?}"))])
 }
 
@@ -195,7 +192,7 @@ async fn blocked_request(context: &AttackContext) -> Result<String> {
     context.setup.node(&node).await?;
     let pods = context.setup.named_pods(&context.tenant, &node, "blocked", 1).await?;
     let (pod, uid) = pods.first().context("no pod")?;
-    context.setup.until_running(LIMIT, &context.tenant, pod).await?;
+    context.setup.until_running(&context.tenant, pod).await?;
     let budgets = format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", context.tenant.namespace);
     let budget = json!({"metadata": {"name": "all"}, "spec": {"selector": {}, "minAvailable": "100%"}});
     context.setup.done(&UserRequest::post(&budgets, &budget)).await?;

@@ -18,7 +18,7 @@ const HEAVY: usize = 50_000;
 /// Requests at a time.
 const LANES: usize = 16;
 /// How long a drain of that many pods, or the end of that many requests, may take: in the short form, and in the long one.
-const LIMIT: [Duration; 2] = [Duration::from_secs(280), Duration::from_secs(3_000)];
+const LIMIT: [Duration; 2] = [Duration::from_secs(600), Duration::from_secs(3_000)];
 
 /// The attacks of this module.
 pub fn all() -> Vec<Attack> {

@@ -1,11 +1,9 @@
 //! State that grows with names that tenants choose: metric series, fencing tokens, events.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result};
 use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::eviction_request;
-use drydock_testkit::wait::retry;
+use drydock_testkit::wait::{LIMIT, retry};
 use serde_json::{Value, json};
 
 use super::eviction_requests::Findings;
@@ -15,7 +13,6 @@ use crate::context::AttackContext;
 
 /// The most series that one metric may have, whatever labels tenants choose.
 const SERIES: usize = 20_000;
-const LIMIT: Duration = Duration::from_secs(120);
 const WARNED: &str = "interceptor.evictionrequest.coordination.k8s.io/priority_";
 
 /// The attacks of this module.

@@ -1,13 +1,14 @@
 //! Ways in which a tenant might keep a pod on a node that is drained, without a blocker that names it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use drydock_api::time::format_seconds;
 use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::eviction_request;
-use drydock_testkit::wait::retry;
+use drydock_testkit::wait::{LIMIT, retry};
 use http::StatusCode;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::eviction_requests::{Findings, REQUESTER, until};
@@ -18,13 +19,12 @@ use crate::setup::Pods;
 use crate::setup::cluster::{PATIENT, has_condition, maintenance, pod};
 
 const FINALIZER: &str = "veto.example.com/stay";
-const LIMIT: Duration = Duration::from_secs(60);
 /// How often a request for another pod is made for each pod.
 const SQUATS: usize = 200;
 /// How often a pod is put on a node again at most.
 const TIMES: usize = 10;
-/// A pod that is asked to leave has left by then.
-const LEAVES_WITHIN: Duration = Duration::from_secs(5);
+/// A request for another pod is replaced at once, and after 5 minutes, and later and later: in each of these there is one at most.
+const BACKOFF: Duration = Duration::from_secs(300);
 /// The requester of maintenances, whose name anybody may write.
 const MAINTENANCE: &str = "nodemaintenance.k8s.io";
 
@@ -63,8 +63,7 @@ async fn finalizer_veto(context: AttackContext) -> Findings {
         );
         context.note(&connection.ask_again(&UserRequest::delete(&path)).await);
     }
-    let blocker =
-        context.setup.blocker(LIMIT, &context.tenant.namespace, "Finalizer", &[FINALIZER, "vetoer"]).await;
+    let blocker = context.setup.blocker(&context.tenant.namespace, "Finalizer", &[FINALIZER, "vetoer"]).await;
     let (_, first) = pods.first().context("no pod")?;
     let ended = until(&context, first, is_canceled).await;
     let joined = json!({"spec": {"requesters": [{"name": REQUESTER}]}});
@@ -92,7 +91,7 @@ async fn finalizer_veto(context: AttackContext) -> Findings {
 /// blocker named it.
 async fn squatted_uids(context: AttackContext) -> Findings {
     let pods = pods_to_drain(&context, 10).await?;
-    let connection = context.connect().await?;
+    let (connection, began) = (context.connect().await?, Instant::now());
     // The first are there before the drain begins, and each is made again as soon as its name is free.
     for round in 0..SQUATS {
         for (_, uid) in &pods {
@@ -106,11 +105,10 @@ async fn squatted_uids(context: AttackContext) -> Findings {
             context.setup.drain(&context.tenant.namespace, &context.tenant.namespace).await?;
         }
     }
-    let blocker = context
-        .setup
-        .blocker(LIMIT, &context.tenant.namespace, "WrongTarget", &["nowhere", "squatter"])
-        .await;
-    let (made, most) = (context.counted("201"), pods.len() * 3);
+    let blocker =
+        context.setup.blocker(&context.tenant.namespace, "WrongTarget", &["nowhere", "squatter"]).await;
+    let in_time = usize::try_from(began.elapsed().as_secs() / BACKOFF.as_secs())?;
+    let (made, most) = (context.counted("201"), pods.len() * (3 + in_time));
     for (_, uid) in &pods {
         let path = context.tenant.request(uid);
         // Only the tenant's requests are deleted: the drain would miss its own, and make it again with backoff.
@@ -128,7 +126,7 @@ async fn squatted_uids(context: AttackContext) -> Findings {
             blocker.is_ok(),
             format!("a blocker that names who made the request: {}", whether(&blocker)),
         ),
-        Finding::new(made <= most, format!("{made} requests for another pod, each of which was replaced")),
+        Finding::new(made <= most, format!("{made} requests for another pod, more than {most}")),
         Finding::new(
             asked.is_ok(),
             format!("the pod's own request, when its name is free: {}", whether(&asked)),
@@ -139,12 +137,12 @@ async fn squatted_uids(context: AttackContext) -> Findings {
 /// Heartbeats keep a turn for as long as they come (KEP-4563), and no blocker said what the drain waits for.
 async fn endless_turn(context: AttackContext) -> Findings {
     let pods = drained(&context).await?;
+    let late = |now: Timestamp| json!({"message": "nearly there", "expectedFinishTime": format_seconds(now + SignedDuration::from_secs(3))});
     for (_, uid) in &pods {
-        let late = format_seconds(jiff::Timestamp::now() + jiff::SignedDuration::from_secs(3));
-        report(&context, uid, &json!({"message": "nearly there", "expectedFinishTime": late})).await?;
+        report(&context, uid, late).await?;
     }
     let words = [PATIENT, "nearly there", "expected to finish"];
-    let blocker = context.setup.blocker(LIMIT, &context.tenant.namespace, "Interceptor", &words).await;
+    let blocker = context.setup.blocker(&context.tenant.namespace, "Interceptor", &words).await;
     Ok(vec![
         Finding::new(context.counted("200") == pods.len(), "the interceptor could not report".to_owned()),
         Finding::new(blocker.is_ok(), format!("a blocker that names the interceptor: {}", whether(&blocker))),
@@ -157,10 +155,10 @@ async fn borrowed_words(context: AttackContext) -> Findings {
     let lie = "PodDisruptionBudget kube-system/coredns allows 0 disruptions";
     let blocked = json!({"reason": "PodDisruptionBudget", "name": "coredns", "state": "NeverAllows"});
     for (_, uid) in &pods {
-        report(&context, uid, &json!({"message": lie, "blocked": blocked})).await?;
+        report(&context, uid, |_| json!({"message": lie, "blocked": blocked})).await?;
     }
     let words = format!("{PATIENT} says: \"{lie}\"");
-    let blocker = context.setup.blocker(LIMIT, &context.tenant.namespace, "Interceptor", &[&words]).await;
+    let blocker = context.setup.blocker(&context.tenant.namespace, "Interceptor", &[&words]).await;
     let maintenance = context.setup.done(&UserRequest::get(maintenance(&context.tenant.namespace))).await?;
     let blockers = maintenance["status"]["nodeStatuses"][0]["blockers"].as_array();
     let believed = blockers.into_iter().flatten().any(|b| b["reason"] == "PodDisruptionBudget");
@@ -187,9 +185,16 @@ async fn endless_pods(context: AttackContext) -> Findings {
     let words = [name.as_str(), "again and again in namespace"];
     let mut has_blocker = false;
     for at in 0..TIMES {
-        let pod = pod(&format!("again-{at}"), name, &json!({}));
+        let pod_name = format!("again-{at}");
+        let pod = pod(&pod_name, name, &json!({}));
         context.note(&connection.ask_again(&UserRequest::post(context.tenant.pods(), &pod)).await);
-        has_blocker = context.setup.blocker(LEAVES_WITHIN, name, "WorkloadReturns", &words).await.is_ok();
+        let pod = UserRequest::get(format!("{}/{pod_name}", context.tenant.pods()));
+        // The blocker is there while the pod is held back, which is twice as long each time.
+        let is_next = async || {
+            has_blocker = context.setup.has_blocker(name, "WorkloadReturns", &words).await?;
+            Ok(has_blocker || connection.ask_again(&pod).await?.code == StatusCode::NOT_FOUND)
+        };
+        retry(LIMIT, || format!("{pod_name} stays without a blocker"), is_next).await?;
         if has_blocker {
             break;
         }
@@ -201,24 +206,33 @@ async fn endless_pods(context: AttackContext) -> Findings {
     ])
 }
 
-/// The tenant's interceptor reports this of a pod when it has its turn.
-async fn report(context: &AttackContext, uid: &str, said: &Value) -> Result<()> {
+/// The tenant's interceptor reports this of a pod when it has its turn. It must be taken within 10 s of its own time, or is
+/// reported again.
+async fn report(context: &AttackContext, uid: &str, said: impl Fn(Timestamp) -> Value) -> Result<()> {
     until(context, uid, |request| request["status"]["activeInterceptors"] == json!([PATIENT])).await?;
     let mut entry =
         context.setup.done(&UserRequest::get(context.tenant.request(uid))).await?["status"]["interceptors"]
             [0]
         .take();
-    let now = json!(format_seconds(jiff::Timestamp::now()));
-    entry["startTime"] = now.clone();
-    entry["heartbeatTime"] = now;
-    for (key, value) in said.as_object().into_iter().flatten() {
-        entry[key] = value.clone();
-    }
-    let object = json!({"apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
-                        "metadata": {"name": uid}, "status": {"interceptors": [entry]}});
+    let connection = context.connect().await?;
     let path = format!("{}/status?fieldManager=patient&force=true", context.tenant.request(uid));
-    context.note(&context.connect().await?.ask_again(&UserRequest::apply(path, object.to_string())).await);
-    Ok(())
+    let is_answered = async || {
+        let now = Timestamp::now();
+        entry["startTime"] = json!(format_seconds(now));
+        entry["heartbeatTime"] = entry["startTime"].clone();
+        for (key, value) in said(now).as_object().into_iter().flatten() {
+            entry[key] = value.clone();
+        }
+        let object = json!({"apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
+                            "metadata": {"name": uid}, "status": {"interceptors": [entry]}});
+        let answer = connection.ask_again(&UserRequest::apply(&path, object.to_string())).await;
+        if answer.as_ref().is_ok_and(|answer| answer.summary().contains("must be the present time")) {
+            return Ok(false);
+        }
+        context.note(&answer);
+        Ok(true)
+    };
+    retry(LIMIT, || format!("{uid}: no report is taken"), is_answered).await
 }
 
 fn whether(came: &Result<()>) -> String {

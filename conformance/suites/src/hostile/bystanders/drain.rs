@@ -13,7 +13,7 @@ use crate::setup::{AttackSetup, Tenant};
 /// Pods on the node.
 const PODS: usize = 3;
 /// A drain that has not ended by then never will.
-const GUARD: Duration = Duration::from_secs(240);
+const GUARD: Duration = Duration::from_secs(600);
 /// How often the maintenance is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
@@ -20,8 +20,9 @@ use super::{ServerEndpoint, UserRequest, UserResponse};
 /// A body of a request, whole or made while it is sent.
 pub type StreamedBody = BoxBody<Bytes, Infallible>;
 
-/// How often a request is retried that a busy server refuses with Retry-After (client-go, rest/request.go).
-const RETRIES: usize = 10;
+/// For how long a request is retried that a busy server refuses with Retry-After: client-go tries it ten times, which a busy
+/// machine needs longer for.
+const RETRIED_FOR: Duration = Duration::from_secs(120);
 
 /// How much a server may send before the client has read it, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +93,8 @@ impl UserConnection {
 
     /// Sends a request, with retries after Retry-After as client-go makes them, and returns when its answer begins.
     pub async fn send_again(&self, ask: &UserRequest) -> Result<Response<Incoming>> {
-        for _ in 0..RETRIES {
+        let began = Instant::now();
+        while began.elapsed() < RETRIED_FOR {
             let answer = self.send(ask).await?;
             let Some(pause) = retry_after(answer.status(), answer.headers()) else { return Ok(answer) };
             // A body that is not read to its end would be reset.

@@ -1,11 +1,9 @@
 //! Nodes and pods that requests and drains are about.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result};
 use drydock_api::eviction_request::interceptor_annotations;
 use drydock_testkit::kinds::{eviction_request, node_maintenance};
-use drydock_testkit::wait::retry;
+use drydock_testkit::wait::{LIMIT, retry};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
@@ -14,7 +12,7 @@ use crate::client::UserRequest;
 
 /// Pods that are made at a time.
 const AT_A_TIME: usize = 16;
-/// An interceptor that never reports: its request stays as it is for twenty minutes.
+/// An interceptor that never reports: its request stays as it is.
 pub const PATIENT: &str = "patient.example.com";
 
 /// Name and UID of each of some pods.
@@ -80,10 +78,10 @@ impl AttackSetup {
     }
 
     /// Waits until the node has written that a pod runs.
-    pub async fn until_running(&self, limit: Duration, tenant: &Tenant, pod: &str) -> Result<()> {
+    pub async fn until_running(&self, tenant: &Tenant, pod: &str) -> Result<()> {
         let path = UserRequest::get(format!("{}/{pod}", tenant.pods()));
         let is_running = async || Ok(self.done(&path).await?["status"]["phase"] == "Running");
-        retry(limit, || format!("the pod {pod} does not run"), is_running).await
+        retry(LIMIT, || format!("the pod {pod} does not run"), is_running).await
     }
 
     /// Creates an EvictionRequest that stays, as the interceptor of its pod never reports. Returns its name.
@@ -107,18 +105,20 @@ impl AttackSetup {
     }
 
     /// Waits until a maintenance names a blocker of that reason whose message has these words.
-    pub async fn blocker(&self, limit: Duration, name: &str, reason: &str, words: &[&str]) -> Result<()> {
-        let path = UserRequest::get(maintenance(name));
+    pub async fn blocker(&self, name: &str, reason: &str, words: &[&str]) -> Result<()> {
+        let late = || format!("no blocker {reason} with the words {words:?}");
+        retry(LIMIT, late, async || self.has_blocker(name, reason, words).await).await
+    }
+
+    /// Whether a maintenance names such a blocker now.
+    pub async fn has_blocker(&self, name: &str, reason: &str, words: &[&str]) -> Result<bool> {
         let is_meant = |blocker: &Value| {
             let message = blocker["message"].as_str().unwrap_or_default();
             blocker["reason"] == reason && words.iter().all(|word| message.contains(word))
         };
-        let is_named = async || {
-            let found = self.done(&path).await?;
-            let blockers = found["status"]["nodeStatuses"][0]["blockers"].as_array();
-            Ok(blockers.is_some_and(|blockers| blockers.iter().any(is_meant)))
-        };
-        retry(limit, || "none".to_owned(), is_named).await
+        let found = self.done(&UserRequest::get(maintenance(name))).await?;
+        let blockers = found["status"]["nodeStatuses"][0]["blockers"].as_array();
+        Ok(blockers.is_some_and(|blockers| blockers.iter().any(is_meant)))
     }
 }
 

@@ -50,7 +50,9 @@ impl AttackSetup {
     pub async fn start(storage: StorageChoice) -> Result<AttackSetup> {
         let host = TestHost::start().await?;
         let apiserver_flags = lowered()?;
-        let options = Options { storage, apiserver_flags, ..Options::default() };
+        // Longer than any run: the interceptors of patient pods keep their turns.
+        let heartbeat_deadline = Some("240h".to_owned());
+        let options = Options { storage, apiserver_flags, heartbeat_deadline, ..Options::default() };
         AttackSetup::of(Drydock::start(host, options).await?)
     }
 

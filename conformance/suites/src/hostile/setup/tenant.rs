@@ -1,10 +1,9 @@
 //! Tenants: a namespace, service accounts with real tokens, and the rights of an editor in that one namespace.
 
 use std::net::Ipv4Addr;
-use std::time::Duration;
 
 use anyhow::Result;
-use drydock_testkit::wait::retry;
+use drydock_testkit::wait::{LIMIT, retry};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
@@ -12,8 +11,6 @@ use super::cluster::PATIENT;
 use super::{AttackSetup, USUAL_ADDRESS};
 use crate::client::{FlowWindows, ServerEndpoint, UserConnection, UserRequest};
 
-/// How long rights may take to be in effect.
-const LIMIT: Duration = Duration::from_secs(60);
 /// Accounts that are made at a time.
 const AT_A_TIME: usize = 16;
 const RBAC: &str = "rbac.authorization.k8s.io";

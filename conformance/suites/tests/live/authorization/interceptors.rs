@@ -39,7 +39,7 @@ async fn an_interceptor_with_rights_on_status_alone_reports_by_apply_and_the_pod
     apply(&requests, &uid, entry).await?;
     let pods: Api<Pod> = Api::namespaced(namespace.client.clone(), "authz-status");
     until(pods, "p", LIMIT, "gone", |pod: Option<&Pod>| pod.is_none()).await?;
-    namespace.kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Evicted", "--timeout=60s"]).await?;
+    namespace.kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Evicted"]).await?;
     let ended = requests.get(&uid).await?;
     let processed = json!([ABSENT_INTERCEPTOR, "imperative-eviction.k8s.io"]);
     assert_eq!(ended.data["status"]["processedInterceptors"], processed);

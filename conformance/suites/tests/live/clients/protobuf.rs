@@ -31,7 +31,7 @@ async fn a_maintenance_in_protobuf_says_what_json_says() -> Result<()> {
     shared.kubectl().apply(&maintenance).await?;
     let path = format!("/apis/{}/nodemaintenances/protobuf", drydock_api::API_VERSION);
     assert_same(shared, "NodeMaintenance", &path).await?;
-    shared.kubectl().ok(&["delete", "nm", "protobuf", "--timeout=60s"]).await?;
+    shared.kubectl().ok(&["delete", "nm", "protobuf"]).await?;
     Ok(())
 }
 

@@ -36,11 +36,8 @@ async fn a_direct_eviction_and_kubectl_drain_end_the_requests_and_the_maintenanc
     until(pods.clone(), "first", LIMIT, "gone", is_gone).await?;
     ensure!(is_held(requests().get_opt(&second).await?.as_ref()), "the other pod's request has changed");
 
-    namespace.kubectl.ok(&["drain", &node, "--force", "--timeout=60s"]).await?;
-    namespace
-        .kubectl
-        .ok(&["wait", "nodemaintenance/beside", "--for=condition=Drained", "--timeout=60s"])
-        .await?;
+    namespace.kubectl.ok(&["drain", &node, "--force"]).await?;
+    namespace.kubectl.ok(&["wait", "nodemaintenance/beside", "--for=condition=Drained"]).await?;
     // The node is drained when the pods are gone. Their requests end after that.
     let both_ended = |maintenance: Option<&DynamicObject>| {
         maintenance.is_some_and(|maintenance| maintenance.data["status"]["outcomes"]["evicted"] == 2)
@@ -70,10 +67,10 @@ async fn a_drain_that_is_given_up_withdraws_and_leaves_the_request_to_its_other_
         until(requests(), uid, LIMIT, "asked for", |r: Option<&DynamicObject>| requesters(r) == both).await?;
     }
 
-    kubectl.ok(&["delete", "nodemaintenance/given-up", "--timeout=60s"]).await?;
+    kubectl.ok(&["delete", "nodemaintenance/given-up"]).await?;
     let node = kubectl.object("node", &node).await?;
     ensure!(node["spec"]["unschedulable"].is_null(), "{node}");
-    kubectl.ok(&["wait", "evreq", &own_pod, "--for=condition=Canceled", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "evreq", &own_pod, "--for=condition=Canceled"]).await?;
     let left = |r: Option<&DynamicObject>| requesters(r) == ["descheduler.example.com"];
     let kept =
         until(requests(), &shared_pod, LIMIT, "left to the other", left).await?.context("it is gone")?;

@@ -127,12 +127,9 @@ async fn a_budget_that_never_allows_and_one_that_is_short_now_are_told_apart() -
     });
     namespace.kubectl.apply(&budget("short")).await?;
     namespace.kubectl.apply(&deployment("short", 2, two)).await?;
-    namespace
-        .kubectl
-        .ok(&["wait", "deployment/short", "--for=jsonpath={.status.readyReplicas}=1", "--timeout=60s"])
-        .await?;
+    namespace.kubectl.ok(&["wait", "deployment/short", "--for=jsonpath={.status.readyReplicas}=1"]).await?;
     let healthy = "--for=jsonpath={.status.currentHealthy}=1";
-    namespace.kubectl.ok(&["wait", "pdb/short", "pdb/never", healthy, "--timeout=60s"]).await?;
+    namespace.kubectl.ok(&["wait", "pdb/short", "pdb/never", healthy]).await?;
     namespace.kubectl.apply(&named_node_maintenance("budgets", "Drain", &[&node])).await?;
     for (name, state) in [("never", "NeverAllows"), ("short", "ShortNow")] {
         let late = || format!("no request says {state} of {name}");
@@ -149,7 +146,7 @@ async fn a_budget_that_never_allows_and_one_that_is_short_now_are_told_apart() -
     .await?;
     namespace.kubectl.ok(&["delete", "pdb/never", "pdb/short", "deployment/short"]).await?;
     drained(&namespace.client, "budgets", "True").await?;
-    namespace.kubectl.ok(&["delete", "nodemaintenance/budgets", "--timeout=60s"]).await?;
+    namespace.kubectl.ok(&["delete", "nodemaintenance/budgets"]).await?;
     // It is there for the owner to read when the pod and the maintenance are gone, with what the event said.
     let named = ["get", "evictionrequests", "--field-selector=spec.target.pod.name=never", "-o", "json"];
     let kept: Value = serde_json::from_str(&namespace.kubectl.ok(&named).await?)?;

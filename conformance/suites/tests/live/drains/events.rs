@@ -39,7 +39,7 @@ async fn whoever_uncordons_a_node_under_maintenance_is_told_which_maintenance_ho
     let namespace = shared.namespace("uncordons").await?;
     let node = shared.node("uncordons").await?;
     namespace.kubectl.apply(&named_node_maintenance("uncordons", "Cordon", &[&node])).await?;
-    let cordoned = ["wait", "nodemaintenance/uncordons", "--for=condition=Cordoned", "--timeout=60s"];
+    let cordoned = ["wait", "nodemaintenance/uncordons", "--for=condition=Cordoned"];
     namespace.kubectl.ok(&cordoned).await?;
     namespace.kubectl.ok(&["uncordon", &node]).await?;
     let late = || format!("no event of node {node} and its maintenance names the maintenance");

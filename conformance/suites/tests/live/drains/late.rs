@@ -65,7 +65,7 @@ async fn a_request_that_arrives_when_its_node_has_left_the_maintenance_is_refuse
     ensure!(made.as_ref() == Some(&leaver), "the node that it was asked for on: {made:?}");
 
     kubectl.ok(&["label", "node", &leaver, "left-"]).await?;
-    kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Canceled", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Canceled"]).await?;
     let is_released = |maintenance: Option<&DynamicObject>| {
         let nodes = maintenance.and_then(|m| m.data["status"]["nodeStatuses"].as_array());
         nodes.is_some_and(|all| all.iter().all(|node| node["nodeRef"]["name"] != leaver.as_str()))

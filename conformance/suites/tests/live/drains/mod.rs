@@ -12,11 +12,9 @@ mod types;
 mod unschedulable;
 mod unserved;
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::kinds::node_maintenances;
-use drydock_testkit::wait::until;
+use drydock_testkit::wait::{LIMIT, until};
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
@@ -24,9 +22,6 @@ use kube::api::{Api, DynamicObject, ListParams, PostParams, WatchEvent, WatchPar
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-
-/// How long a drain may take.
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// A Deployment with these pods.
 fn deployment(name: &str, replicas: i32, spec: Value) -> Value {

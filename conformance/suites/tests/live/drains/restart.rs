@@ -23,14 +23,12 @@ const TIERS: [(&str, i32); 3] = [("p400", 400), ("p900", 900), ("p4000", 4000)];
 /// far: two tiers left together.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_order_holds_although_the_manager_is_killed_in_every_tier() -> Result<()> {
-    let options = Options { standby: true, ..Options::default() };
-    let drydock = Drydock::start(TestHost::start().await?, options).await?;
+    let drydock = Drydock::start(TestHost::start().await?, Options::default()).await?;
     let drain = Drain::begin(&drydock).await?;
     for (tier, (name, _)) in TIERS.iter().enumerate() {
         drain.asked(name).await?;
-        let leader = until_some(LIMIT, || "no leader".to_owned(), async || drydock.leader().await).await?;
-        ensure!(drydock.host.processes.kill(leader)?);
-        drydock.start_manager_as(leader)?;
+        ensure!(drydock.kill_manager()?, "there was no manager");
+        drydock.start_manager()?;
         drain.is_planned(tier).await?;
         for (later, _) in TIERS.iter().skip(tier + 1) {
             ensure!(!drain.is_asked(later).await?, "{later} is asked to leave while {name} is there");

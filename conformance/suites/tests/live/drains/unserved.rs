@@ -110,8 +110,7 @@ async fn a_request_that_is_deleted_says_how_often_it_was_asked_for_after_a_resta
 #[tokio::test(flavor = "multi_thread")]
 async fn its_silence_and_passing_it_over_are_events_on_pod_and_request_and_the_next_blocker_says_it()
 -> Result<()> {
-    let options = Options { heartbeat_deadline: Some("15s".into()), ..Options::default() };
-    let drydock = Drydock::start(TestHost::start().await?, options).await?;
+    let drydock = Drydock::start(TestHost::start().await?, Options::default()).await?;
     let client = drydock.host.client().await?;
     schema_served(&client, drydock_api::API_VERSION, LIMIT).await?;
     let node = create_nodes(&client, "late", 1).await?.remove(0);
@@ -126,31 +125,46 @@ async fn its_silence_and_passing_it_over_are_events_on_pod_and_request_and_the_n
     });
     namespace.kubectl.apply(&budget).await?;
     namespace.kubectl.apply(&named_node_maintenance("late", "Drain", &[&node])).await?;
+    let told = (
+        "EvictionBlocked",
+        format!("Waiting for interceptor {ABSENT_INTERCEPTOR}, which has never reported"),
+    );
+    owner_is_told(&namespace, &node, &uid, &told).await?;
+    // It is passed over only now, however long the event took.
+    drydock.stop_manager().await?;
+    drydock.stop_apiserver().await?;
+    let deadline = ["--heartbeat-deadline=1s".to_owned()];
+    drydock.start_apiserver_with(&deadline).await?;
+    drydock.start_manager_with(&deadline)?;
     let over = format!("{ABSENT_INTERCEPTOR} was passed over before");
     blocked(&namespace.client, "late", "PodDisruptionBudget", &over).await?;
-    for (kind, name) in [("Pod", "held"), ("EvictionRequest", uid.as_str())] {
+    let told = ("InterceptorTimedOut", format!("{ABSENT_INTERCEPTOR} has never reported"));
+    owner_is_told(&namespace, &node, &uid, &told).await
+}
+
+/// Waits for an event of this reason and with these words on the pod `held` and on its request, and looks at what else is in
+/// it.
+async fn owner_is_told(
+    namespace: &Namespace,
+    node: &str,
+    uid: &str,
+    (reason, words): &(&str, String),
+) -> Result<()> {
+    let subject = format!("Eviction of pod held for NodeMaintenance late (a test) on node {node}: ");
+    for (kind, name) in [("Pod", "held"), ("EvictionRequest", uid)] {
         let about = format!("involvedObject.kind={kind},involvedObject.name={name}");
         let list = ["get", "events", "--field-selector", &about, "-o", "json"];
-        let late = || format!("the events of {kind} {name} do not tell of the interceptor");
+        let late = || format!("no event {reason} of {kind} {name} says: {words}");
         retry(LIMIT, late, async || {
             let events: Value = serde_json::from_str(&namespace.kubectl.ok(&list).await?)?;
             let events = events["items"].as_array().context("no items")?;
-            let subject = format!("Eviction of pod held for NodeMaintenance late (a test) on node {node}: ");
-            for (reason, words) in [
-                (
-                    "EvictionBlocked",
-                    format!("Waiting for interceptor {ABSENT_INTERCEPTOR}, which has never reported"),
-                ),
-                ("InterceptorTimedOut", format!("{ABSENT_INTERCEPTOR} has never reported")),
-            ] {
-                let said = |event: &&Value| {
-                    let message = event["message"].as_str().unwrap_or_default();
-                    event["reason"] == reason && message.contains(&words)
-                };
-                let Some(event) = events.iter().find(said) else { return Ok(false) };
-                ensure!(event["message"].as_str().is_some_and(|said| said.starts_with(&subject)), "{event}");
-                ensure!(kind != "Pod" || event["related"]["name"] == uid.as_str(), "{event}");
-            }
+            let said = |event: &&Value| {
+                let message = event["message"].as_str().unwrap_or_default();
+                event["reason"] == *reason && message.contains(words)
+            };
+            let Some(event) = events.iter().find(said) else { return Ok(false) };
+            ensure!(event["message"].as_str().is_some_and(|said| said.starts_with(&subject)), "{event}");
+            ensure!(kind != "Pod" || event["related"]["name"] == uid, "{event}");
             Ok(true)
         })
         .await?;

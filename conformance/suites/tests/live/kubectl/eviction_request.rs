@@ -84,7 +84,7 @@ async fn requesters_come_and_go_by_server_side_apply_and_the_last_one_cancels() 
         let said = apply(who, json!([])).await?;
         assert_eq!(said.code, 0, "{said:?}");
     }
-    kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Canceled", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Canceled"]).await?;
     let reason =
         ["get", "evreq", &uid, "--output=jsonpath={.status.conditions[?(@.type=='Canceled')].reason}"];
     assert_eq!(kubectl.ok(&reason).await?, "NoRequesters");

@@ -65,12 +65,12 @@ async fn wait_sees_drained_and_delete_gives_the_node_back() -> Result<()> {
     let namespace = shared.namespace("kubectl-drained").await?;
     namespace.pod("guest", &node, json!({})).await?;
     kubectl.apply(&node_maintenance("drained", "Drain", &[&node])).await?;
-    kubectl.ok(&["wait", "nm", "drained", "--for=condition=Drained", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "nm", "drained", "--for=condition=Drained"]).await?;
     assert!(namespace.kubectl.refused(&["get", "pod", "guest"]).await?.contains("NotFound"));
     let cordoned = ["get", "node", &node, "--output=jsonpath={.spec.unschedulable}"];
     assert_eq!(kubectl.ok(&cordoned).await?, "true");
     // It goes when the controller has completed it, for which kubectl waits.
-    kubectl.ok(&["delete", "nm", "drained", "--timeout=60s"]).await?;
+    kubectl.ok(&["delete", "nm", "drained"]).await?;
     assert_eq!(kubectl.ok(&cordoned).await?, "");
     Ok(())
 }

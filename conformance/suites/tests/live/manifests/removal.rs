@@ -106,9 +106,9 @@ impl Site {
         let namespace = Namespace::default_of(&drydock).await?;
         let nodes = ["free-000", "cordoned-000"];
         kubectl.apply(&named_node_maintenance("all", "Drain", &nodes)).await?;
-        kubectl.ok(&["wait", "nodemaintenance/all", "--for=condition=Drained", "--timeout=60s"]).await?;
+        kubectl.ok(&["wait", "nodemaintenance/all", "--for=condition=Drained"]).await?;
         let drained = "--for=condition=Drained";
-        kubectl.ok(&["wait", "node/free-000", "node/cordoned-000", drained, "--timeout=60s"]).await?;
+        kubectl.ok(&["wait", "node/free-000", "node/cordoned-000", drained]).await?;
         leave_surges(&kubectl).await?;
         namespace.held_request("asked", "other-000").await?;
         Ok(Site { drydock, kubectl })
@@ -162,7 +162,7 @@ impl Site {
         }
         // Nothing keeps namespaces from being deleted.
         self.kubectl.ok(&["create", "namespace", "later"]).await?;
-        self.kubectl.ok(&["delete", "namespace", "later", "--timeout=60s"]).await.map(drop)
+        self.kubectl.ok(&["delete", "namespace", "later"]).await.map(drop)
     }
 }
 
@@ -180,7 +180,7 @@ async fn leave_surges(kubectl: &Kubectl) -> Result<()> {
             "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": pod},
         });
         kubectl.apply(&deployment).await?;
-        kubectl.ok(&["rollout", "status", &format!("deployment/{name}"), "--timeout=60s"]).await?;
+        kubectl.ok(&["rollout", "status", &format!("deployment/{name}")]).await?;
     }
     let registered = format!("{REGISTERED}=20000/interceptor");
     kubectl.ok(&["annotate", "pods", "--all", &registered]).await.map(drop)

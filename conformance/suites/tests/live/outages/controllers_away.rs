@@ -1,22 +1,18 @@
 //! Controllers that are away while a budget blocks a pod (KEP-4563, Production Readiness: "Were upgrade and rollback
 //! tested?").
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::cluster::create_nodes;
 use drydock_testkit::drydock::{Drydock, Options};
 use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::{eviction_request, eviction_requests};
 use drydock_testkit::kubectl::Kubectl;
-use drydock_testkit::wait::until;
+use drydock_testkit::wait::{LIMIT, until};
 use http::Request;
 use kube::api::DynamicObject;
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
-const LIMIT: Duration = Duration::from_secs(60);
-const MINUTE: &str = "--timeout=60s";
 const METRIC: &str = "evictionrequest_controller_imperative_evictions";
 const REFUSED: &str = "Could not evict a pod due to failing eviction requests, number of retries: ";
 
@@ -30,12 +26,12 @@ async fn a_blocked_pod_stays_while_the_controllers_are_away_and_goes_when_they_a
     for name in ["a", "b"] {
         kubectl.apply(&pod(name, &node)).await?;
     }
-    kubectl.ok(&["wait", "pod", "a", "b", "--for=condition=Ready", MINUTE]).await?;
+    kubectl.ok(&["wait", "pod", "a", "b", "--for=condition=Ready"]).await?;
     kubectl.apply(&budget("b")).await?;
-    kubectl.ok(&["wait", "pdb/b", "--for=jsonpath={.status.currentHealthy}=1", MINUTE]).await?;
+    kubectl.ok(&["wait", "pdb/b", "--for=jsonpath={.status.currentHealthy}=1"]).await?;
     let (a, b) = (request(&kubectl, "a").await?, request(&kubectl, "b").await?);
-    kubectl.ok(&["wait", "pod/a", "--for=delete", MINUTE]).await?;
-    kubectl.ok(&["wait", "evictionrequest", &a, "--for=condition=Evicted", MINUTE]).await?;
+    kubectl.ok(&["wait", "pod/a", "--for=delete"]).await?;
+    kubectl.ok(&["wait", "evictionrequest", &a, "--for=condition=Evicted"]).await?;
     let requests = eviction_requests(&client, "default");
     let refused = |object: Option<&DynamicObject>| {
         let entries = object.and_then(|object| object.data["status"]["interceptors"].as_array());
@@ -52,8 +48,8 @@ async fn a_blocked_pod_stays_while_the_controllers_are_away_and_goes_when_they_a
     ensure!(refused(requests.get_opt(&b).await?.as_ref()), "its request has changed");
 
     drydock.start_manager()?;
-    kubectl.ok(&["wait", "pod/b", "--for=delete", MINUTE]).await?;
-    kubectl.ok(&["wait", "evictionrequest", &b, "--for=condition=Evicted", MINUTE]).await.map(drop)
+    kubectl.ok(&["wait", "pod/b", "--for=delete"]).await?;
+    kubectl.ok(&["wait", "evictionrequest", &b, "--for=condition=Evicted"]).await.map(drop)
 }
 
 fn pod(name: &str, node: &str) -> Value {

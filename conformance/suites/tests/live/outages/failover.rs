@@ -1,16 +1,12 @@
 //! Processes that end and processes that take over: nothing is lost, and nothing comes late.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, bail};
 use drydock_testkit::drydock::{Drydock, Options};
 use drydock_testkit::host::{TestHost, client_of};
 use drydock_testkit::kinds::{node_maintenance, node_maintenances};
-use drydock_testkit::wait::until;
+use drydock_testkit::wait::{LIMIT, until};
 use futures::StreamExt;
 use kube::api::{Api, DynamicObject, PostParams, WatchEvent, WatchParams};
-
-const LIMIT: Duration = Duration::from_secs(60);
 
 async fn create(api: &Api<DynamicObject>, name: &str) -> Result<String> {
     let object = serde_json::from_value(node_maintenance(name, "Idle", &["nowhere"]))?;

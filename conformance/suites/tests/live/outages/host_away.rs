@@ -1,16 +1,12 @@
 //! A host that is not there yet, or goes away in the middle.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use drydock_testkit::host::TestHost;
 use drydock_testkit::link::Link;
-use drydock_testkit::wait::{https_answers, https_ready};
+use drydock_testkit::wait::{LIMIT, https_answers, https_ready};
 
 use crate::programs::setup::{APISERVER, MANAGER, ProgramSetup};
 use crate::shared::shared;
-
-const LIMIT: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_api_server_waits_for_its_host_and_outlives_its_absence() -> Result<()> {

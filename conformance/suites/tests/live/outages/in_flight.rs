@@ -2,21 +2,19 @@
 //!
 //! The host aborts an eviction whose client goes away, and may count it against a budget for two minutes all the same.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::cluster::create_nodes;
 use drydock_testkit::drydock::{Drydock, MANAGER, Options};
 use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::eviction_request;
 use drydock_testkit::kubectl::Kubectl;
-use drydock_testkit::wait::retry;
+use drydock_testkit::wait::{LIMIT, retry};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, EvictParams};
+use kube::{Client, Error};
 use serde_json::{Value, json};
 
 use crate::admission::webhook_server::WebhookServer;
-
-const LIMIT: Duration = Duration::from_secs(60);
-const MINUTE: &str = "--timeout=60s";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_manager_that_is_asked_to_end_waits_for_its_evictions_in_flight() -> Result<()> {
@@ -24,11 +22,11 @@ async fn a_manager_that_is_asked_to_end_waits_for_its_evictions_in_flight() -> R
     let kubectl = Kubectl::new(&drydock.host);
     let node = create_nodes(&drydock.host.client().await?, "in-flight", 1).await?.pop().context("no node")?;
     kubectl.apply(&pod(&node)).await?;
-    kubectl.ok(&["wait", "pod/a", "--for=condition=Ready", MINUTE]).await?;
+    kubectl.ok(&["wait", "pod/a", "--for=condition=Ready"]).await?;
     let uid = kubectl.object("pod", "a").await?["metadata"]["uid"].as_str().context("no uid")?.to_owned();
     let server = WebhookServer::start("hook.in-flight.svc").await?;
     kubectl.apply(&webhook(&server)).await?;
-    holds_evictions(&kubectl, &server).await?;
+    holds_evictions(drydock.host.client().await?, &server).await?;
 
     kubectl.apply(&eviction_request("a", &uid, "admin.example.com")).await?;
     retry(LIMIT, || "the eviction does not come".to_owned(), async || Ok(!server.asked("held").is_empty()))
@@ -47,10 +45,10 @@ async fn a_manager_that_is_asked_to_end_waits_for_its_evictions_in_flight() -> R
     let (ended, released) = tokio::join!(drydock.stop_manager(), stops);
     released?;
     ensure!(ended?.success(), "the manager failed");
-    kubectl.ok(&["wait", "pod/a", "--for=delete", MINUTE]).await?;
+    kubectl.ok(&["wait", "pod/a", "--for=delete"]).await?;
     // No manager says so until the next one runs.
     drydock.start_manager()?;
-    kubectl.ok(&["wait", "evictionrequest", &uid, "--for=condition=Evicted", MINUTE]).await.map(drop)
+    kubectl.ok(&["wait", "evictionrequest", &uid, "--for=condition=Evicted"]).await.map(drop)
 }
 
 fn pod(node: &str) -> Value {
@@ -74,22 +72,20 @@ fn webhook(server: &WebhookServer) -> Value {
     })
 }
 
-/// Waits until the host asks the webhook about evictions, by those of a pod that does not exist.
-async fn holds_evictions(kubectl: &Kubectl, server: &WebhookServer) -> Result<()> {
-    let eviction =
-        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "none"}}).to_string();
-    let path = "/api/v1/namespaces/default/pods/none/eviction";
-    retry(
-        LIMIT,
-        || "the webhook is not asked".to_owned(),
-        async || {
-            let refused = kubectl
-                .refused_with(&["create", "--raw", path, "-f", "-", "--request-timeout=1s"], &eviction)
-                .await?;
-            let asked = server.asked("held");
-            ensure!(asked.is_empty() || !refused.contains("NotFound"), "{refused}");
-            Ok(!asked.is_empty())
-        },
-    )
-    .await
+/// Waits until the host asks the webhook about evictions, by those of a pod that does not exist: each is refused at once, but
+/// for the one that the webhook holds.
+async fn holds_evictions(client: Client, server: &WebhookServer) -> Result<()> {
+    let pods: Api<Pod> = Api::namespaced(client, "default");
+    let evictions = async {
+        loop {
+            let refused = pods.evict("none", &EvictParams::default()).await;
+            let is_none = matches!(&refused, Err(Error::Api(status)) if status.code == 404);
+            ensure!(is_none, "evicted: {refused:?}");
+        }
+    };
+    let asked = async || Ok(!server.asked("held").is_empty());
+    tokio::select! {
+        held = retry(LIMIT, || "the webhook is not asked".to_owned(), asked) => held,
+        ended = evictions => ended,
+    }
 }

@@ -1,7 +1,6 @@
 //! Work on the data: backups of a running server, and objects that move to etcd and back under kubectl's eyes.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::drydock::program;
@@ -17,8 +16,8 @@ use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
 use super::setup::{APISERVER, ProgramSetup};
+use crate::shared::LIMIT;
 
-const LIMIT: Duration = Duration::from_secs(60);
 const ALL: &str = "/apis/coordination.k8s.io/v1alpha1/nodemaintenances";
 
 /// The program on one of its stores, one after the other.

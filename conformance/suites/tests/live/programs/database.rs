@@ -1,13 +1,12 @@
 //! The embedded store's file, when it is not ours, or another process has it open.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use drydock_testkit::host::TestHost;
 use drydock_testkit::program::folder;
 use drydock_testkit::wait::https_ready;
 
 use super::setup::{APISERVER, ProgramSetup};
+use crate::shared::LIMIT;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_not_ours_is_refused_and_left_as_it_is() -> Result<()> {
@@ -37,10 +36,9 @@ async fn a_file_that_is_not_ours_is_refused_and_left_as_it_is() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_in_use_is_refused_to_a_second_process_and_the_first_goes_on() -> Result<()> {
     let host = TestHost::shared().await?;
-    let limit = Duration::from_secs(60);
     let first = ProgramSetup::new(&host, "file-in-use", APISERVER, &host.url).await?;
     let mut running = first.start(&[])?;
-    https_ready(first.port, "/readyz", limit).await?;
+    https_ready(first.port, "/readyz", LIMIT).await?;
     let second = ProgramSetup::new(&host, "file-in-use-too", APISERVER, &host.url).await?;
     let data = format!("--data-dir={}", first.dir.join("data").display());
     let flags: Vec<String> =
@@ -49,5 +47,5 @@ async fn a_file_in_use_is_refused_to_a_second_process_and_the_first_goes_on() ->
     let last = ended.lines.last().cloned().unwrap_or_default();
     assert!(ended.code == 1 && last.contains("drydock.db is in use by another process"), "{ended:?}");
     assert!(running.is_running()?);
-    https_ready(first.port, "/readyz", limit).await
+    https_ready(first.port, "/readyz", LIMIT).await
 }

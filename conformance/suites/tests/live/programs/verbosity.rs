@@ -35,7 +35,7 @@ async fn the_highest_level_shows_all_but_tokens_and_the_default_none_of_it() -> 
     let namespace = Namespace { name: "default".into(), client, kubectl: Kubectl::new(&drydock.host) };
     namespace.pod("shown", &node, json!({})).await?;
     kubectl.apply(&named_node_maintenance("verbose", "Drain", &[&node])).await?;
-    kubectl.ok(&["wait", "nodemaintenance/verbose", "--for=condition=Drained", "--timeout=60s"]).await?;
+    kubectl.ok(&["wait", "nodemaintenance/verbose", "--for=condition=Drained"]).await?;
     // Whoever asks with a token has it reviewed by the host.
     let token = kubectl.ok(&["create", "token", "default", "-n", "default"]).await?.trim().to_owned();
     let mut file = Kubeconfig::read_from(drydock.host.admin())?;
