@@ -121,7 +121,12 @@ impl Port {
         let (host_answers_strangers, answers_strangers) = watch::channel(true);
         let good_is_revoked = Arc::<AtomicBool>::default();
         let reviews = watch::channel(0).0;
-        let counted = (reviews.clone(), Arc::clone(&asked), Arc::clone(&tokens), good_is_revoked.clone());
+        let counted = Counted {
+            reviews: reviews.clone(),
+            asked: Arc::clone(&asked),
+            tokens: Arc::clone(&tokens),
+            good_is_revoked: good_is_revoked.clone(),
+        };
         let host = reviewer(counted, settings.rule, answers, answers_strangers);
         let trusted = HostConfigSource::new(trust(&clients, &proxies));
         let limits = InFlightLimits { reading: settings.in_flight, mutating: settings.in_flight };
@@ -297,24 +302,33 @@ pub fn trust(clients: &Authority, proxies: &Authority) -> HostConfig {
     }
 }
 
+/// What the host counts, and what it is told.
+#[derive(Clone)]
+struct Counted {
+    reviews: watch::Sender<usize>,
+    asked: Arc<Mutex<Vec<Value>>>,
+    tokens: Arc<AtomicUsize>,
+    good_is_revoked: Arc<AtomicBool>,
+}
+
 /// Knows the token `good`, and decides by `rule`.
 fn reviewer(
-    counted: (watch::Sender<usize>, Arc<Mutex<Vec<Value>>>, Arc<AtomicUsize>, Arc<AtomicBool>),
+    counted: Counted,
     rule: Rule,
     answers: watch::Receiver<bool>,
     strangers: watch::Receiver<bool>,
 ) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
-        let ((reviews, asked, tokens, revoked), mut answers, mut strangers) =
-            (counted.clone(), answers.clone(), strangers.clone());
+        let (counted, mut answers, mut strangers) = (counted.clone(), answers.clone(), strangers.clone());
         async move {
+            let Counted { reviews, asked, tokens, good_is_revoked } = counted;
             reviews.send_modify(|reviews| *reviews += 1);
             answers.wait_for(|answers| *answers).await.unwrap();
             let body = request.into_body().collect().await.unwrap().to_bytes();
             let mut review: Value = serde_json::from_slice(&body).unwrap();
             review["status"] = if review["kind"] == "TokenReview" {
                 tokens.fetch_add(1, SeqCst);
-                let is_known = review["spec"]["token"] == "good" && !revoked.load(SeqCst);
+                let is_known = review["spec"]["token"] == "good" && !good_is_revoked.load(SeqCst);
                 if !is_known {
                     strangers.wait_for(|answers| *answers).await.unwrap();
                 }
