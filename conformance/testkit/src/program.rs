@@ -119,9 +119,9 @@ impl Program {
         Ok(self.child.try_wait()?.is_none())
     }
 
-    /// Returns how many lines it has logged.
-    pub fn lines(&self) -> usize {
-        self.said.all().len()
+    /// Returns the lines that it has logged.
+    pub fn lines(&self) -> Vec<String> {
+        self.said.all()
     }
 
     /// Whether it has logged a panic.

@@ -8,9 +8,12 @@ use drydock_api::node_maintenance::{DrainPlanEntry, NodeMaintenance};
 use drydock_testkit::cluster::is_schedulable;
 use drydock_testkit::kinds::eviction_request_resource;
 use drydock_testkit::wait::until;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent,
+    WatchParams,
+};
 use kube::core::GroupVersionKind;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
@@ -93,11 +96,22 @@ impl Maintenance {
         Ok(())
     }
 
-    /// Deletes it when it has been released. Returns its last state.
+    /// Deletes it when it has been released. Returns its last state, of which its watchers are told: what became of the last
+    /// requests may be counted until then.
     pub async fn delete(&self) -> Result<NodeMaintenance> {
-        let last = serde_json::from_value(serde_json::to_value(self.api.get(NAME).await?)?)?;
+        let from = self.api.get(NAME).await?.resource_version().context("no version")?;
+        let only = WatchParams::default().fields(&format!("metadata.name={NAME}"));
+        let mut events = self.api.watch(&only, &from).await?.boxed();
         self.api.delete(NAME, &DeleteParams::default()).await.context("deleting the maintenance")?;
-        Ok(last)
+        let deleted = async {
+            while let Some(event) = events.try_next().await? {
+                if let WatchEvent::Deleted(last) = event {
+                    return Ok(serde_json::from_value(serde_json::to_value(last)?)?);
+                }
+            }
+            bail!("the watch ended")
+        };
+        tokio::time::timeout(LIMIT, deleted).await.context("it is not deleted")?
     }
 
     async fn follow(&self, screen: &Screen, seen: &mut SeenStatus) -> Result<()> {

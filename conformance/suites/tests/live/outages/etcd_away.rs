@@ -1,5 +1,7 @@
 //! A replica that is cut off from etcd, while the host and its other replicas have it.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use drydock_testkit::host::TestHost;
 use drydock_testkit::link::Link;
@@ -11,7 +13,9 @@ use crate::shared::LIMIT;
 
 /// Requests that fail during the outage, and probes.
 const ASKED: usize = 40;
-/// Lines of one outage, of two caches, three watches and each check that fails.
+/// How often a line may come in one outage, apart from times and numbers: of each watch once.
+const ONCE_EACH: usize = 3;
+/// Different lines of one outage.
 const LINES: usize = 16;
 
 /// The replica stayed ready and failed its share of the requests, and wrote 223 lines about that in 24 s.
@@ -25,7 +29,7 @@ async fn a_replica_without_etcd_is_unready_until_it_is_back_and_says_so_once() -
     let flags = [format!("--etcd-servers={}", etcd.url), "--etcd-prefix=/etcd-away".to_owned()];
     let server = program.start_ready(&flags).await?;
     let admin = program.admin(&host).await?;
-    let before = server.lines();
+    let before = server.lines().len();
 
     etcd.cut();
     let list = || Request::get("/apis/coordination.k8s.io/v1alpha1/nodemaintenances").body(Vec::new());
@@ -47,8 +51,20 @@ async fn a_replica_without_etcd_is_unready_until_it_is_back_and_says_so_once() -
     etcd.mend().await?;
     https_ready(program.port, "/readyz", LIMIT).await?;
     server.says(&["etcd answers again"], 1).await?;
-    let lines = server.lines() - before;
-    assert!(lines <= LINES, "{lines} lines of one outage");
+    // The number of all lines says how long the outage was, if one comes again and again.
+    let lines = server.lines().split_off(before);
+    let mut counts = BTreeMap::<String, usize>::new();
+    for line in &lines {
+        *counts.entry(words(line)).or_default() += 1;
+    }
+    let is_quiet = counts.len() <= LINES && counts.values().all(|count| *count <= ONCE_EACH);
+    assert!(is_quiet, "lines of one outage: {lines:#?}");
     admin.request_text(list()?).await?;
     Ok(())
+}
+
+/// A line without its time and its numbers.
+fn words(line: &str) -> String {
+    let said = line.split_once(' ').map_or(line, |(_, said)| said);
+    said.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
