@@ -67,8 +67,8 @@ lane() {
 }
 
 in_lane() {
-    # shellcheck disable=SC2034
-    SAY=3
+    # For scripts that are run, too: they have the descriptor.
+    export SAY=3
     # shellcheck disable=SC2086
     $1
 }
