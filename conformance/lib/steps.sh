@@ -58,17 +58,16 @@ side_by_side() {
     return "$failed"
 }
 
+# lane COMMAND: runs it with its output in a file, which is shown at the end, also when `die` ended it. It leaves the
+# descriptors changed: it is run in a subshell.
 lane() {
     local log
     log=$(mktemp)
-    # shellcheck disable=SC2064
-    trap "cat '$log' >&2; rm -f '$log'" EXIT
-    in_lane "$1" 3>&2 >"$log" 2>&1
-}
-
-in_lane() {
     # For scripts that are run, too: they have the descriptor.
     export SAY=3
+    exec 3>&2 >"$log" 2>&1
+    # shellcheck disable=SC2064
+    trap "cat '$log' >&3; rm -f '$log'" EXIT
     # shellcheck disable=SC2086
     $1
 }

@@ -7,7 +7,7 @@ use drydock_testkit::cluster::create_nodes;
 use drydock_testkit::drydock::{Drydock, Options};
 use drydock_testkit::host::TestHost;
 use drydock_testkit::kinds::{eviction_request, eviction_requests, named_node_maintenance};
-use drydock_testkit::wait::{LIMIT, until, until_some};
+use drydock_testkit::wait::{until, until_some};
 use jiff::{SignedDuration, Timestamp, Unit};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
