@@ -5,8 +5,8 @@ FUZZ=$ROOT/conformance/fuzz
 fuzz_build() {
     need g++ g++
     # Of all packages, and with a test, so that the dependencies are those of the other tests.
-    RUSTC_WORKSPACE_WRAPPER=$FUZZ/rustc \
-        cargo build --locked --workspace --exclude drydock-faults --bin fuzz --test seeds
+    FUZZ_RUSTC_WRAPPER=${RUSTC_WORKSPACE_WRAPPER:-} RUSTC_WORKSPACE_WRAPPER=$FUZZ/rustc \
+        cargo build --locked --workspace --features drydock-fuzz/libfuzzer --bin fuzz --test seeds
 }
 
 fuzz_targets() { (cd "$FUZZ/seeds" && printf '%s\n' *); }
@@ -36,6 +36,8 @@ fuzz_one() {
         return 1
     fi
     count=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+    # Without instrumentation the fuzzer would try its inputs blindly.
+    grep -q ' cov: [1-9]' "$log" || { say "fuzz $target: no coverage: the fuzzer is not instrumented"; return 1; }
     seconds=$(sed -n 's/^Done .* runs in \(.*\) second.*/\1/p' "$log")
     say "fuzz $target: $count executions in $seconds s, $(sed -n 's/.* \(cov: [0-9]*\) .*/\1/p' "$log" | tail -n 1)"
 }

@@ -16,7 +16,12 @@ step() {
 }
 
 # keep_times: from here on each step is a row of the table.
-keep_times() { STEPS=$(mktemp -d); }
+keep_times() {
+    STEPS=$(mktemp -d)
+    # Whatever a step leaves behind goes with it.
+    mkdir "$STEPS/tmp"
+    export TMPDIR=$STEPS/tmp
+}
 
 # timed WHAT COMMAND...: runs the command and adds its row.
 timed() {
@@ -47,15 +52,27 @@ cpu_seconds() {
 # side_by_side COMMAND...: runs commands of steps at the same time, each a lane; the words of one are split at spaces. What
 # `say` prints is shown at once, the other output of a lane when the lane has ended. Fails after all have ended, if one failed.
 side_by_side() {
-    local command pid failed=0 lanes=()
+    local command pid failed=0
+    LANES_RUN=()
+    # Each lane is a process group, which Ctrl-C reaches through this shell alone.
+    set -m
     for command in "$@"; do
-        lane "$command" &
-        lanes+=($!)
+        lane "$command" </dev/null &
+        LANES_RUN+=($!)
     done
-    for pid in "${lanes[@]}"; do
+    set +m
+    trap 'end_lanes; exit 130' INT TERM
+    for pid in "${LANES_RUN[@]}"; do
         wait "$pid" || failed=1
     done
+    trap - INT TERM
     return "$failed"
+}
+
+end_lanes() {
+    local pid
+    for pid in "${LANES_RUN[@]}"; do kill -TERM -- "-$pid" 2>/dev/null || true; done
+    wait
 }
 
 # lane COMMAND: runs it with its output in a file, which is shown at the end, also when `die` ended it. It leaves the

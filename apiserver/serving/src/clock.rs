@@ -11,6 +11,7 @@ pub fn now() -> Instant {
 /// For tests: time that passes without being waited for.
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing {
+    // What does not end fails the test.
     #![allow(clippy::expect_used)]
 
     use std::time::{Duration, Instant};
@@ -24,8 +25,18 @@ pub mod testing {
     /// a single thread.
     pub async fn pass(time: Duration) {
         tokio::time::pause();
+        let _resumes = Resumes;
         tokio::time::advance(time).await;
-        tokio::time::resume();
+    }
+
+    /// Lets the clock go on when it is dropped, as a future may be before its end.
+    #[derive(Debug)]
+    struct Resumes;
+
+    impl Drop for Resumes {
+        fn drop(&mut self) {
+            tokio::time::resume();
+        }
     }
 
     /// Awaits something for which several times must pass: a second in each millisecond.
@@ -45,11 +56,13 @@ pub mod testing {
         .expect("it ends")
     }
 
-    /// The clock of the runtime, which stands still until this is dropped, though nothing else runs.
+    /// The runtime's clock, stopped until this is dropped. tokio does not move it to the next timer, even when every task
+    /// waits.
     #[derive(Debug)]
     pub struct StoppedClock {
         // While a blocking task runs, tokio does not move a paused clock to the next timer by itself.
         _runs: oneshot::Sender<()>,
+        _resumes: Resumes,
     }
 
     impl StoppedClock {
@@ -58,18 +71,12 @@ pub mod testing {
             let (runs, end) = oneshot::channel();
             tokio::time::pause();
             drop(tokio::task::spawn_blocking(move || end.blocking_recv()));
-            Self { _runs: runs }
+            Self { _runs: runs, _resumes: Resumes }
         }
 
-        /// Moves it on. Timers that are due by then fire: they count in milliseconds that have passed, so it is one more.
+        /// Moves it on, and by a millisecond more, as timers round up to a millisecond. Timers that are due by then fire.
         pub async fn advance(&self, time: Duration) {
             tokio::time::advance(time + Duration::from_millis(1)).await;
-        }
-    }
-
-    impl Drop for StoppedClock {
-        fn drop(&mut self) {
-            tokio::time::resume();
         }
     }
 }

@@ -188,6 +188,11 @@ async fn a_users_reviews_have_a_pace_and_a_controllers_have_none() {
         }
         assert_eq!(of_ann(), expected);
     }
+    // A request that cannot wait is refused.
+    let hurried = |caller: &Caller| Caller { origin: Origin::local(Duration::ZERO), ..caller.clone() };
+    let (hurried_ann, hurried_manager, last) = (hurried(&ann), hurried(&manager), about("last"));
+    assert!(authorizer.authorize(&hurried_ann, &ann.user, &last).await.is_err());
+    assert!(authorizer.authorize(&hurried_manager, &manager.user, &last).await.is_ok());
 }
 
 /// With one unknown token on all streams of all connections, thousands of requests waited for one review, uncounted.

@@ -3,6 +3,6 @@
 fn main() {
     // Runners of tests ask for a list first.
     if !std::env::args().any(|argument| argument == "--list") {
-        println!("left out: the suite on etcd; `conformance/test storage` runs it");
+        println!("left out: the suite on etcd. `conformance/test storage` runs that suite.");
     }
 }

@@ -3,6 +3,6 @@
 fn main() {
     // Runners of tests ask for a list first.
     if !std::env::args().any(|argument| argument == "--list") {
-        println!("left out: the tests on a Kubernetes control plane; `conformance/test live` runs it");
+        println!("left out: tests that need a Kubernetes control plane. `conformance/test live` runs them.");
     }
 }

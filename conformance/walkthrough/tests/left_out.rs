@@ -4,7 +4,7 @@ fn main() {
     // Runners of tests ask for a list first.
     if !std::env::args().any(|argument| argument == "--list") {
         println!(
-            "left out: the test of the observer, which needs a Kubernetes control plane; `conformance/test live` runs it"
+            "left out: the test of the observer, which needs a Kubernetes control plane. `conformance/test live` runs that test."
         );
     }
 }

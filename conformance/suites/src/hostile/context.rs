@@ -184,7 +184,10 @@ impl AttackContext {
     /// A finding about a figure that depends on the machine: it is printed, and judged in the long form alone.
     pub fn figure(&self, is_good: bool, what: String) -> Finding {
         self.say(what.clone());
-        Finding::new(is_good || self.size == AttackSize::Short, what)
+        match self.size {
+            AttackSize::Short => Finding::new(true, format!("not judged in the short form: {what}")),
+            _ => Finding::new(is_good, what),
+        }
     }
 
     /// Waits until so many answers have been counted: from then on the attack is under way.

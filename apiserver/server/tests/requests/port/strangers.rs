@@ -112,7 +112,7 @@ async fn a_request_that_names_hundreds_of_groups_to_act_in_causes_no_reviews() {
 async fn a_stranger_who_may_not_act_as_others_asks_as_a_stranger() {
     let port = Port::open(Settings { rule: |_| false, ..Settings::default() }).await;
     let clock = StoppedClock::stop();
-    // A request of another address each, of which each may begin some handshakes while the clock stands still.
+    // Each request has an address of its own, because an address may begin only some handshakes while the clock stands still.
     let ask = async |i: u8| {
         let mut stream = port.connect_from([127, 0, 2, i], None, "http/1.1").await;
         let request = format!(
@@ -132,7 +132,8 @@ async fn a_stranger_who_may_not_act_as_others_asks_as_a_stranger() {
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
     };
-    let mut answered = 0;
+    assert_eq!(ask(0).await, 403);
+    let mut answered = 1;
     let mut waits = loop {
         let mut asked = Box::pin(ask(answered));
         let answer = tokio::select! {
