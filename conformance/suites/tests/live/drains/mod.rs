@@ -14,12 +14,12 @@ mod unserved;
 
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::kinds::node_maintenances;
-use drydock_testkit::wait::{LIMIT, until};
+use drydock_testkit::wait::{LIMIT, retry, until};
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::api::{Api, DynamicObject, ListParams, PostParams, WatchEvent, WatchParams};
-use kube::{Client, ResourceExt};
+use kube::{Client, Error, ResourceExt};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -59,7 +59,14 @@ async fn pod(pods: &Api<Pod>, name: &str, node: &str, class: &str, labels: Value
         "spec": {"nodeName": node, "priorityClassName": class,
                  "containers": [{"name": "c", "image": "none"}], "tolerations": [{"operator": "Exists"}]},
     }))?;
-    pods.create(&PostParams::default(), &pod).await?;
+    let late = || format!("the host does not know the PriorityClass {class}");
+    retry(LIMIT, late, async || match pods.create(&PostParams::default(), &pod).await {
+        Ok(_) => Ok(true),
+        // The host's admission reads classes from a cache, which a busy machine fills late.
+        Err(Error::Api(status)) if status.message.contains("no PriorityClass with name") => Ok(false),
+        Err(error) => Err(error.into()),
+    })
+    .await?;
     let runs = |pod: Option<&Pod>| phase(pod) == Some("Running");
     until(pods.clone(), name, LIMIT, "running", runs).await.map(drop)
 }
