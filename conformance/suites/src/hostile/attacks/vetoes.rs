@@ -93,7 +93,7 @@ async fn squatted_uids(context: AttackContext) -> Findings {
     let pods = pods_to_drain(&context, 10).await?;
     let (connection, began) = (context.connect().await?, Instant::now());
     // The first are there before the drain begins, and each is made again as soon as its name is free.
-    for round in 0..SQUATS {
+    let squat = async || {
         for (_, uid) in &pods {
             let squat = UserRequest::post(
                 format!("{}?fieldManager=squatter", context.tenant.requests()),
@@ -101,12 +101,22 @@ async fn squatted_uids(context: AttackContext) -> Findings {
             );
             context.note(&connection.ask_again(&squat).await);
         }
-        if round == 0 {
-            context.setup.drain(&context.tenant.namespace, &context.tenant.namespace).await?;
-        }
+    };
+    squat().await;
+    context.setup.drain(&context.tenant.namespace, &context.tenant.namespace).await?;
+    for _ in 1..SQUATS {
+        squat().await;
     }
-    let blocker =
-        context.setup.blocker(&context.tenant.namespace, "WrongTarget", &["nowhere", "squatter"]).await;
+    // The tenant does not stop before the blocker is there: the controllers may come to the first requests later than that.
+    let squats_on = async {
+        loop {
+            squat().await;
+        }
+    };
+    let blocker = tokio::select! {
+        blocker = context.setup.blocker(&context.tenant.namespace, "WrongTarget", &["nowhere", "squatter"]) => blocker,
+        never = squats_on => never,
+    };
     let in_time = usize::try_from(began.elapsed().as_secs() / BACKOFF.as_secs())?;
     let (made, most) = (context.counted("201"), pods.len() * (3 + in_time));
     for (_, uid) in &pods {
