@@ -1,13 +1,15 @@
-//! A proxy to a server that can block, say what it was asked, or drop progress requests.
+//! A proxy to a server that can block, delay responses, or drop progress requests.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 /// A progress request on a watch's stream, as gRPC encodes it, and one of the same length that etcd does not know and
 /// ignores (etcd: rpc.proto, WatchRequest).
@@ -22,8 +24,8 @@ pub struct Proxy {
 
 struct State {
     open: watch::Sender<bool>,
-    /// What clients have sent since the proxy was shut last.
-    asked: watch::Sender<Vec<u8>>,
+    /// Delay of each response, in milliseconds.
+    slow: AtomicU64,
     /// Whether progress requests are dropped.
     mute: AtomicBool,
     muted: watch::Sender<usize>,
@@ -36,7 +38,7 @@ impl Proxy {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let state = Arc::new(State {
             open: watch::Sender::new(true),
-            asked: watch::Sender::new(Vec::new()),
+            slow: AtomicU64::new(0),
             mute: AtomicBool::new(false),
             muted: watch::Sender::new(0),
             connections: AtomicUsize::new(0),
@@ -52,7 +54,6 @@ impl Proxy {
     }
 
     pub fn shut(&self) {
-        self.state.asked.send_replace(Vec::new());
         self.state.open.send_replace(false);
     }
 
@@ -60,10 +61,9 @@ impl Proxy {
         self.state.open.send_replace(true);
     }
 
-    /// Waits until a request about this key has come since the proxy was shut.
-    pub async fn until_asked(&self, key: &str) {
-        let mut asked = self.state.asked.subscribe();
-        asked.wait_for(|asked| asked.windows(key.len()).any(|part| part == key.as_bytes())).await.unwrap();
+    /// Delays responses by `time` from now on.
+    pub fn answer_after(&self, time: Duration) {
+        self.state.slow.store(u64::try_from(time.as_millis()).unwrap(), SeqCst);
     }
 
     /// Drops progress requests from now on, as for a watch that is catching up.
@@ -90,16 +90,17 @@ impl Proxy {
 async fn pass(client: TcpStream, target: u16, state: Arc<State>) {
     let server = TcpStream::connect((Ipv4Addr::LOCALHOST, target)).await.unwrap();
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+    let (late, delayed) = mpsc::channel(1024);
     tokio::select! {
         () = ask(from_client, to_server, &state) => {}
-        () = answer(from_server, to_client, &state) => {}
+        () = listen(from_server, late, &state) => {}
+        () = answer(delayed, to_client, &state) => {}
     }
 }
 
 async fn ask(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State) {
     let (mut buffer, mut open) = (vec![0; 4096], state.open.subscribe());
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        state.asked.send_modify(|asked| asked.extend(&buffer[..count]));
         if state.mute.load(SeqCst) {
             state.mute_all(&mut buffer[..count]);
         }
@@ -109,10 +110,21 @@ async fn ask(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State) {
     }
 }
 
-async fn answer(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State) {
-    let (mut buffer, mut open) = (vec![0; 4096], state.open.subscribe());
+async fn listen(mut from: OwnedReadHalf, late: mpsc::Sender<(Instant, Vec<u8>)>, state: &State) {
+    let mut buffer = vec![0; 4096];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        if open.wait_for(|open| *open).await.is_err() || to.write_all(&buffer[..count]).await.is_err() {
+        let at = Instant::now() + Duration::from_millis(state.slow.load(SeqCst));
+        if late.send((at, buffer[..count].to_vec())).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn answer(mut delayed: mpsc::Receiver<(Instant, Vec<u8>)>, mut to: OwnedWriteHalf, state: &State) {
+    let mut open = state.open.subscribe();
+    while let Some((at, bytes)) = delayed.recv().await {
+        tokio::time::sleep_until(at).await;
+        if open.wait_for(|open| *open).await.is_err() || to.write_all(&bytes).await.is_err() {
             return;
         }
     }
