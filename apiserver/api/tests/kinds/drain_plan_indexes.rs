@@ -1,43 +1,9 @@
 //! Tests the indexes in errors about a drain plan: they are those of the list as it was sent.
 
-use drydock_api::node_maintenance::{NodeMaintenanceKind, NodeMaintenanceStrategy};
-use drydock_machinery::Object;
 use drydock_machinery::kind::Kind;
-use drydock_machinery::strategy::Strategy;
-use serde_json::{Value, json};
+use serde_json::json;
 
-const NOW: &str = "2026-01-01T00:00:00Z";
-
-fn kind() -> NodeMaintenanceKind {
-    NodeMaintenanceStrategy.into_kind()
-}
-
-fn object(value: Value) -> Object {
-    let Value::Object(map) = value else { panic!("not an object") };
-    Object::from(map)
-}
-
-/// A maintenance with defaults, as the server has it.
-fn maintenance(stage: &str, plan: Value) -> Object {
-    let mut object = object(json!({
-        "metadata": { "name": "m", "generation": 1 },
-        "spec": { "nodeSelector": { "nodeSelectorTerms": [{}] }, "stage": stage, "drainPlan": plan },
-    }));
-    kind().set_defaults(&mut object);
-    object
-}
-
-fn stage(stage: &str) -> Object {
-    maintenance(stage, json!([]))
-}
-
-fn create(object: &Object) -> Vec<String> {
-    kind().validate_create(object, NOW.parse().unwrap()).iter().map(ToString::to_string).collect()
-}
-
-fn update(new: &Object, old: &Object) -> Vec<String> {
-    kind().validate_update(new, old, NOW.parse().unwrap()).iter().map(ToString::to_string).collect()
-}
+use crate::maintenance::{create, kind, maintenance, stage, update};
 
 /// Regression: the indexes counted the twelve entries that the server inserts. The client's entry 0 was
 /// `drainPlan[4]`.

@@ -1,24 +1,10 @@
 //! Rules for `spec.lastPodType`. The name of each test is the rule.
 
-use drydock_api::node_maintenance::{NodeMaintenanceKind, NodeMaintenanceStrategy};
 use drydock_machinery::Object;
 use drydock_machinery::kind::Kind;
-use drydock_machinery::strategy::Strategy;
 use serde_json::{Value, json};
 
-const NOW: &str = "2026-01-01T00:00:00Z";
-
-fn kind() -> NodeMaintenanceKind {
-    NodeMaintenanceStrategy.into_kind()
-}
-
-fn create(object: &Object) -> Vec<String> {
-    kind().validate_create(object, NOW.parse().unwrap()).iter().map(ToString::to_string).collect()
-}
-
-fn update(new: &Object, old: &Object) -> Vec<String> {
-    kind().validate_update(new, old, NOW.parse().unwrap()).iter().map(ToString::to_string).collect()
-}
+use crate::maintenance::{create, kind, update};
 
 /// A maintenance with defaults, as the server has it, and this last pod type. `None` gives an object that was stored
 /// before the field existed.

@@ -8,5 +8,6 @@ mod eviction_request_status;
 mod generated;
 mod hostile;
 mod last_pod_type;
+mod maintenance;
 mod node_maintenance;
 mod schemas;

@@ -1,43 +1,11 @@
 //! Rules for NodeMaintenance (KEP-4212). The name of each test is the rule.
 
-use drydock_api::node_maintenance::{FINALIZER, NodeMaintenanceKind, NodeMaintenanceStrategy};
+use drydock_api::node_maintenance::FINALIZER;
 use drydock_machinery::Object;
 use drydock_machinery::kind::Kind;
-use drydock_machinery::strategy::Strategy;
 use serde_json::{Value, json};
 
-const NOW: &str = "2026-01-01T00:00:00Z";
-
-fn kind() -> NodeMaintenanceKind {
-    NodeMaintenanceStrategy.into_kind()
-}
-
-fn object(value: Value) -> Object {
-    let Value::Object(map) = value else { panic!("not an object") };
-    Object::from(map)
-}
-
-/// A maintenance with defaults, as the server has it.
-fn maintenance(stage: &str, plan: Value) -> Object {
-    let mut object = object(json!({
-        "metadata": { "name": "m", "generation": 1 },
-        "spec": { "nodeSelector": { "nodeSelectorTerms": [{}] }, "stage": stage, "drainPlan": plan },
-    }));
-    kind().set_defaults(&mut object);
-    object
-}
-
-fn stage(stage: &str) -> Object {
-    maintenance(stage, json!([]))
-}
-
-fn create(object: &Object) -> Vec<String> {
-    kind().validate_create(object, NOW.parse().unwrap()).iter().map(ToString::to_string).collect()
-}
-
-fn update(new: &Object, old: &Object) -> Vec<String> {
-    kind().validate_update(new, old, NOW.parse().unwrap()).iter().map(ToString::to_string).collect()
-}
+use crate::maintenance::{NOW, create, kind, maintenance, object, stage, update};
 
 fn status_update(new: Value, old: Value) -> Vec<String> {
     let with = |status: Value| {
