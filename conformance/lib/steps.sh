@@ -80,11 +80,14 @@ end_lanes() {
 lane() {
     local log
     log=$(mktemp)
-    # For scripts that are run, too: they have the descriptor.
-    export SAY=3
-    exec 3>&2 >"$log" 2>&1
+    exec 4>&2 >"$log" 2>&1
+    # What `say` prints passes the logs of lanes around this one, and so does what scripts that are run say.
+    if [ -z "${SAY:-}" ]; then
+        export SAY=3
+        exec 3>&4
+    fi
     # shellcheck disable=SC2064
-    trap "cat '$log' >&3; rm -f '$log'" EXIT
+    trap "cat '$log' >&4; rm -f '$log'" EXIT
     # shellcheck disable=SC2086
     $1
 }
