@@ -51,6 +51,10 @@ need_tools() {
     need protoc protobuf-compiler protobuf
 }
 
+# go_build ARGUMENT...: `go build` without C and without what only debuggers read. All builds have these flags, so that Go
+# compiles what they share once.
+go_build() { CGO_ENABLED=0 go build -trimpath -buildvcs=false -gcflags=all=-dwarf=false "$@"; }
+
 # need_component NAME: a command of cargo that minimal installations leave out.
 need_component() {
     cargo "$1" --version >/dev/null 2>&1 || die "cargo $1 is missing: rustup component add ${2:-$1}"

@@ -93,24 +93,36 @@ async fn squatted_uids(context: AttackContext) -> Findings {
     let pods = pods_to_drain(&context, 10).await?;
     let (connection, began) = (context.connect().await?, Instant::now());
     // The first are there before the drain begins, and each is made again as soon as its name is free.
-    let squat = async || {
+    let squat = async |uid: &str| {
+        let squat = UserRequest::post(
+            format!("{}?fieldManager=squatter", context.tenant.requests()),
+            &eviction_request("nowhere", uid, MAINTENANCE),
+        );
+        context.note(&connection.ask_again(&squat).await);
+    };
+    let squat_all = async || {
         for (_, uid) in &pods {
-            let squat = UserRequest::post(
-                format!("{}?fieldManager=squatter", context.tenant.requests()),
-                &eviction_request("nowhere", uid, MAINTENANCE),
-            );
-            context.note(&connection.ask_again(&squat).await);
+            squat(uid).await;
         }
     };
-    squat().await;
+    squat_all().await;
     context.setup.drain(&context.tenant.namespace, &context.tenant.namespace).await?;
     for _ in 1..SQUATS {
-        squat().await;
+        squat_all().await;
     }
     // The tenant does not stop before the blocker is there: the controllers may come to the first requests later than that.
+    // They may also have been faster than the tenant at every name: the last pod's is taken from the drain's own request.
+    let (pod, first) = pods.first().context("no pod")?;
+    let (last_pod, last) = pods.last().context("no pod")?;
     let squats_on = async {
         loop {
-            squat().await;
+            squat_all().await;
+            let path = context.tenant.request(last);
+            let held = connection.ask_again(&UserRequest::get(&path)).await;
+            if held.is_ok_and(|held| held.json()["spec"]["target"]["pod"]["name"] == json!(last_pod)) {
+                context.note(&connection.ask_again(&UserRequest::delete(&path)).await);
+                squat(last).await;
+            }
         }
     };
     let blocker = tokio::select! {
@@ -128,7 +140,6 @@ async fn squatted_uids(context: AttackContext) -> Findings {
             context.note(&connection.ask_again(&UserRequest::delete(&path)).await);
         }
     }
-    let (pod, first) = pods.first().context("no pod")?;
     let asked =
         until(&context, first, |request| request["spec"]["target"]["pod"]["name"] == json!(pod)).await;
     Ok(vec![
