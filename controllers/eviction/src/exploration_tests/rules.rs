@@ -1,12 +1,9 @@
 //! What the shipping code decides in a small state: the controller's step and its patch, and admission's table. Each
 //! decision is made once and remembered.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::hash::Hash;
-
 use drydock_api::eviction_request::status_validation::StatusUpdate;
 use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStatus, validation};
+use drydock_runtime::exploration::Memo;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
@@ -67,27 +64,26 @@ pub(super) enum Update {
     ReportOutOfTurn,
 }
 
-type Memo<K, V> = RefCell<HashMap<K, Result<V, String>>>;
-
 /// The shipping code, with the clocks and the fault of a world.
 pub(super) struct Rules {
     clocks: Clocks,
     pub(super) fault: Option<Fault>,
     config: Config,
-    decided: Memo<(Request, Pod, Source), Decided>,
-    updated: Memo<(Request, Update), Option<Request>>,
+    decided: Memo<(Request, Pod, Source), Result<Decided, String>>,
+    updated: Memo<(Request, Update), Result<Option<Request>, String>>,
+    due: Memo<Request, bool>,
 }
 
 impl Rules {
     /// The controller's clock is so many seconds ahead of the API server's.
     pub(super) fn new(ahead: i64, fault: Option<Fault>) -> Self {
-        let (decided, updated) = (Memo::default(), Memo::default());
-        Self { clocks: Clocks { ahead }, fault, config: objects::config(), decided, updated }
+        let (decided, updated, due) = (Memo::default(), Memo::default(), Memo::default());
+        Self { clocks: Clocks { ahead }, fault, config: objects::config(), decided, updated, due }
     }
 
     /// What the controller does about a request, and what becomes of the request if it was not changed meanwhile.
     pub(super) fn decide(&self, request: Request, pod: Pod, source: Source) -> Result<Decided, String> {
-        remembered(&self.decided, (request, pod, source), || self.decide_anew(&request, &pod, source))
+        self.decided.value_of((request, pod, source), || self.decide_anew(&request, &pod, source))
     }
 
     fn decide_anew(&self, before: &Request, small_pod: &Pod, source: Source) -> Result<Decided, String> {
@@ -190,7 +186,7 @@ impl Rules {
 
     /// The request after an update by others; none if admission refuses it.
     pub(super) fn update(&self, request: Request, update: Update) -> Result<Option<Request>, String> {
-        remembered(&self.updated, (request, update), || {
+        self.updated.value_of((request, update), || {
             let (old, now) = (self.clocks.request(&request), self.clocks.server());
             let mut new = old.clone();
             let turn = usize::from(request.processed);
@@ -223,8 +219,10 @@ impl Rules {
 
     /// Whether the worker that removes finished requests finds that this one is due.
     pub(super) fn is_removal_due(&self, request: &Request) -> bool {
-        let object = self.clocks.request(request);
-        object.is_finished() && ending::is_due(&object, self.clocks.controller(), &self.config)
+        self.due.value_of(*request, || {
+            let object = self.clocks.request(request);
+            object.is_finished() && ending::is_due(&object, self.clocks.controller(), &self.config)
+        })
     }
 }
 
@@ -244,19 +242,6 @@ fn check_turn(before: &Request, after: &Request, pod: &Pod) -> Result<(), String
         rule(!matches!(pod.phase, Phase::Terminating(1..)), "a turn ends within the pod's grace period")?;
     }
     Ok(())
-}
-
-fn remembered<K: Copy + Eq + Hash, V: Clone>(
-    memo: &Memo<K, V>,
-    key: K,
-    decide: impl FnOnce() -> Result<V, String>,
-) -> Result<V, String> {
-    if let Some(known) = memo.borrow().get(&key) {
-        return known.clone();
-    }
-    let decided = decide();
-    memo.borrow_mut().insert(key, decided.clone());
-    decided
 }
 
 /// Merges a patch into a document (RFC 7396).

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use drydock_runtime::exploration::Memo;
 use drydock_runtime::{ObjectKey, Pod, PodDisruptionBudget};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
@@ -61,7 +62,7 @@ type Taken = Result<(usize, SmallEffects), String>;
 pub(super) struct Steps {
     found: RefCell<Vec<BudgetWaiters>>,
     numbers: RefCell<HashMap<String, usize>>,
-    taken: RefCell<HashMap<(usize, Small), Taken>>,
+    taken: Memo<(usize, Small), Taken>,
     wakes_late: bool,
 }
 
@@ -70,7 +71,7 @@ impl Steps {
         let steps = Self {
             found: RefCell::default(),
             numbers: RefCell::default(),
-            taken: RefCell::default(),
+            taken: Memo::default(),
             wakes_late,
         };
         steps.number(BudgetWaiters::default());
@@ -88,13 +89,10 @@ impl Steps {
     }
 
     pub(super) fn take(&self, from: usize, event: Small) -> Taken {
-        if let Some(known) = self.taken.borrow().get(&(from, event)) {
-            return known.clone();
-        }
-        let waiters = self.found.borrow()[from].clone();
-        let taken = self.take_anew(waiters, event);
-        self.taken.borrow_mut().insert((from, event), taken.clone());
-        taken
+        self.taken.value_of((from, event), || {
+            let waiters = self.found.borrow()[from].clone();
+            self.take_anew(waiters, event)
+        })
     }
 
     fn take_anew(&self, mut waiters: BudgetWaiters, small: Small) -> Taken {
