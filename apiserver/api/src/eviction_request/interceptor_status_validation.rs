@@ -116,6 +116,7 @@ impl EntryUpdate<'_> {
         ];
         let long = texts.into_iter().filter(|(_, text, most)| text.chars().count() > *most);
         errors.extend(long.map(|(field, _, most)| Error::too_long_characters(path.child(field), most)));
+        errors.extend(validate_words(new, &path));
         if new.since_time.is_some_and(|since| since > saturating_add(self.now, CLOCK_SKEW)) {
             let since = path.child("sinceTime");
             errors.push(Error::invalid(since, shown(new.since_time), "must not be in the future"));
@@ -176,6 +177,29 @@ impl EntryUpdate<'_> {
         let path = self.path.child("expectedFinishTime");
         (new != old && past).then(|| Error::invalid(path, shown(new), "must not be in the past"))
     }
+}
+
+/// Validates the characters of the words in `blocked`, which people print on their terminals: a terminal would run an escape
+/// sequence of a tenant.
+fn validate_words<'a>(blocked: &'a Blocked, path: &'a Path) -> impl Iterator<Item = Error> + 'a {
+    let in_camel_case = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(|c| c.is_ascii_alphanumeric())
+    };
+    let words = [("reason", &blocked.reason), ("state", &blocked.state)];
+    let odd = words.into_iter().filter(move |(_, word)| !word.is_empty() && !in_camel_case(word));
+    let odd = odd.map(|(field, word)| Error::invalid(path.child(field), word.as_str(), NO_WORD));
+    let is_printable = is_printable(&blocked.name);
+    odd.chain(
+        (!is_printable).then(|| Error::invalid(path.child("name"), blocked.name.as_str(), NOT_PRINTABLE)),
+    )
+}
+
+const NO_WORD: &str = "must consist of alphanumeric characters, and must start with an alphabetic character (e.g. 'ShortNow', \
+    regex used for validation is '[A-Za-z][A-Za-z0-9]*')";
+const NOT_PRINTABLE: &str = "must consist of printable ASCII characters";
+
+fn is_printable(name: &str) -> bool {
+    name.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 fn shown(t: Option<Timestamp>) -> serde_json::Value {

@@ -3,6 +3,7 @@
 mod conditions;
 mod types;
 
+pub mod believed_block;
 pub mod interceptor_annotations;
 pub mod interceptors;
 pub mod transitions;

@@ -316,19 +316,21 @@ pub struct InterceptorStatus {
 #[schema(package = "io.k8s.api.coordination.v1alpha1", struct_type = "atomic")]
 pub struct Blocked {
     /// Reason is the kind of cause: PodDisruptionBudget, AdmissionWebhook, Terminating, Finalizer, NodeUpdateRefused,
-    /// DaemonSetReturns, Other. Clients should accept unknown values. The maximum length is 64 characters.
+    /// DaemonSetReturns, Other. Clients should accept unknown values. It consists of alphanumeric characters and starts
+    /// with an alphabetic character; the maximum length is 64 characters.
     #[schema(tag = 1, required)]
     pub reason: String,
     /// Name of the PodDisruptionBudget (two, separated by a comma, if several cover the pod), of the admission
-    /// webhook or policy, of the finalizer, of the node, or of the DaemonSet. The maximum length is 512 characters.
+    /// webhook or policy, of the finalizer, of the node, or of the DaemonSet. It consists of printable ASCII characters;
+    /// the maximum length is 512 characters.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schema(tag = 2)]
     pub name: String,
     /// State is the way in which a PodDisruptionBudget blocks: ShortNow (too few pods are healthy now), NeverAllows
     /// (desiredHealthy is not below expectedPods), SeveralBudgets (the eviction API does not support more than one),
     /// NotObserved (the budget's spec is still being processed), KeepsUnhealthy (the pod is not ready, and
-    /// unhealthyPodEvictionPolicy keeps it). Clients should accept unknown values. The maximum length is 64
-    /// characters.
+    /// unhealthyPodEvictionPolicy keeps it). Clients should accept unknown values. It consists of alphanumeric characters
+    /// and starts with an alphabetic character; the maximum length is 64 characters.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schema(tag = 3)]
     pub state: String,

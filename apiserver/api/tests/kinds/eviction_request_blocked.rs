@@ -35,7 +35,7 @@ fn blocked(blocked: &Value) -> Value {
 }
 
 #[test]
-fn what_blocks_may_have_unknown_words_of_bounded_length() {
+fn what_blocks_may_have_unknown_words_in_camel_case_of_bounded_length_and_a_printable_name() {
     let none = blocked(&Value::Null);
     let known = json!({ "reason": "PodDisruptionBudget", "name": "b", "state": "ShortNow", "sinceTime": "2026-01-01T12:00:09Z" });
     for fine in [known, json!({ "reason": "OfLaterVersions", "state": "New" })] {
@@ -57,6 +57,12 @@ fn what_blocks_may_have_unknown_words_of_bounded_length() {
             json!({ "reason": "R", "name": "x".repeat(513) }),
             "name: Too long: may not be more than 512 characters".to_owned(),
         ),
+        (json!({ "reason": "R\u{1b}]52;c;eA==\u{7}" }), not_camel_case("reason", "R\\x1b]52;c;eA==\\a")),
+        (json!({ "reason": "R", "state": "two words" }), not_camel_case("state", "two words")),
+        (
+            json!({ "reason": "R", "name": "b\nforged" }),
+            "name: Invalid value: \"b\\nforged\": must consist of printable ASCII characters".to_owned(),
+        ),
         (
             json!({ "reason": "R", "sinceTime": "2026-01-01T12:00:11Z" }),
             "sinceTime: Invalid value: \"2026-01-01T12:00:11Z\": must not be in the future".to_owned(),
@@ -71,6 +77,13 @@ fn what_blocks_may_have_unknown_words_of_bounded_length() {
             "a value that does not change always passes"
         );
     }
+}
+
+fn not_camel_case(field: &str, word: &str) -> String {
+    format!(
+        "{field}: Invalid value: \"{word}\": must consist of alphanumeric characters, and must start with an alphabetic \
+         character (e.g. 'ShortNow', regex used for validation is '[A-Za-z][A-Za-z0-9]*')"
+    )
 }
 
 fn with_pod(pod: &Value) -> Value {

@@ -1,6 +1,6 @@
 //! Tests that the files which are generated from the Rust definitions are current: the .proto file, both OpenAPI
 //! documents, the reference of the fields and the list of protobuf tags. `UPDATE=1 cargo test -p drydock-api --test
-//! generated` writes them anew.
+//! kinds` writes them anew.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -46,7 +46,7 @@ fn check(file: &str, generated: &str) {
     assert!(
         text == generated,
         "{file} is not what the definitions generate. The first lines that differ: {differs:#?}\nWrite it anew with \
-         `UPDATE=1 cargo test -p drydock-api --test generated`"
+         `UPDATE=1 cargo test -p drydock-api --test kinds`"
     );
 }
 

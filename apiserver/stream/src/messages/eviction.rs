@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use drydock_api::eviction_request::believed_block::{BelievedBlock, believed_block};
 use drydock_api::eviction_request::columns::state;
 use drydock_api::eviction_request::transitions::{active_deadline, passed_over};
-use drydock_api::eviction_request::{
-    self, Blocked, CANCELED, EVICTED, EvictionRequest, InterceptorStatus, maintenances,
-};
+use drydock_api::eviction_request::{CANCELED, EVICTED, EvictionRequest, InterceptorStatus, maintenances};
 use drydock_api::metav1::{Condition, find_condition};
 use drydock_proto::status::v1alpha1::{
     ActiveInterceptor, Block, Eviction, EvictionState, MaintenanceReference,
@@ -32,7 +31,7 @@ pub fn message(request: &EvictionRequest, heartbeat_deadline: Duration) -> Evict
         active_interceptor: active_interceptor(request, heartbeat_deadline),
         processed_interceptors: status.processed_interceptors.clone(),
         passed_over_interceptors: passed_over(request).map(str::to_owned).collect(),
-        block: blocked(request).map(block),
+        block: believed_block(request).filter(|_| !request.is_finished()).map(block),
         create_time: request.metadata.creation_timestamp.map(timestamp),
         finish_time: ended.and_then(|ended| ended.last_transition_time).map(timestamp),
         finish_message: ended.map_or_else(String::new, words_of),
@@ -82,16 +81,12 @@ fn active_interceptor(request: &EvictionRequest, heartbeat_deadline: Duration) -
     })
 }
 
-fn blocked(request: &EvictionRequest) -> Option<&Blocked> {
-    active(request)?.blocked.as_deref()
-}
-
-fn block(blocked: &eviction_request::Blocked) -> Block {
+fn block(believed: BelievedBlock<'_>) -> Block {
     Block {
-        reason: values::block_reason(&blocked.reason).into(),
-        name: blocked.name.clone(),
-        budget_state: values::budget_state(&blocked.state).into(),
-        since_time: blocked.since_time.map(timestamp),
+        reason: values::block_reason(believed.reason).into(),
+        name: believed.name.to_owned(),
+        budget_state: values::budget_state(believed.state).into(),
+        since_time: believed.since_time.map(timestamp),
     }
 }
 
@@ -116,11 +111,11 @@ mod tests {
             },
             "status": {
                 "podInfo": {"nodeName": "n1", "priority": 5, "podType": "Default"},
-                "targetInterceptors": [{"name": "a.example.com"}, {"name": "b.example.com"}, {"name": "imperative-eviction.k8s.io"}],
-                "activeInterceptors": ["b.example.com"], "processedInterceptors": ["a.example.com"],
+                "targetInterceptors": [{"name": "a.example.com"}, {"name": "imperative-eviction.k8s.io"}],
+                "activeInterceptors": ["imperative-eviction.k8s.io"], "processedInterceptors": ["a.example.com"],
                 "interceptors": [
                     {"name": "a.example.com", "message": ""},
-                    {"name": "b.example.com", "message": "budget web", "startTime": "2026-01-01T00:01:00Z",
+                    {"name": "imperative-eviction.k8s.io", "message": "budget web", "startTime": "2026-01-01T00:01:00Z",
                      "heartbeatTime": "2026-01-01T00:02:00Z", "expectedFinishTime": "2026-01-01T00:30:00Z",
                      "blocked": {"reason": "PodDisruptionBudget", "name": "web", "state": "ShortNow", "sinceTime": "2026-01-01T00:01:30Z"}},
                 ],
@@ -148,7 +143,10 @@ mod tests {
             (1, vec!["a.example.com".to_owned()])
         );
         let active = told.active_interceptor.unwrap();
-        assert_eq!((active.name.as_str(), active.message.as_str()), ("b.example.com", "budget web"));
+        assert_eq!(
+            (active.name.as_str(), active.message.as_str()),
+            ("imperative-eviction.k8s.io", "budget web")
+        );
         let heartbeat = active.heartbeat_time.unwrap().seconds;
         assert_eq!(
             (active.deadline.unwrap().seconds - heartbeat, heartbeat - active.start_time.unwrap().seconds),
@@ -160,6 +158,19 @@ mod tests {
             (BlockReason::PodDisruptionBudget, BudgetState::ShortNow, "web")
         );
         assert_eq!((told.finish_time, told.finish_message.as_str()), (None, ""));
+    }
+
+    /// Regression: the name that an interceptor of others had chosen was told as that of a budget.
+    #[test]
+    fn an_interceptor_of_others_is_told_as_what_blocks_whatever_it_reports() {
+        let mut request = blocked_request();
+        request.status.active_interceptors = vec!["b.example.com".to_owned()];
+        request.status.interceptors[1].name = "b.example.com".to_owned();
+        let block = message(&request, DEADLINE).block.unwrap();
+        assert_eq!(
+            (block.reason(), block.budget_state(), block.name.as_str()),
+            (BlockReason::Interceptor, BudgetState::Unspecified, "b.example.com")
+        );
     }
 
     #[test]

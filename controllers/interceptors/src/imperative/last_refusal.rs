@@ -1,7 +1,7 @@
 //! The last refusal of an eviction: its message for people and its `blocked` for programs. Pure.
 
 use drydock_api::eviction_request::Blocked;
-use drydock_api::eviction_request::limits::MAX_NAME;
+use drydock_api::eviction_request::limits::blocked_name;
 use drydock_api::reasons::{ADMISSION_WEBHOOK, OTHER, POD_DISRUPTION_BUDGET, SEVERAL_BUDGETS, SHORT_NOW};
 use drydock_runtime::ObjectKey;
 use drydock_runtime::refusal::{self, RefusalSource};
@@ -106,8 +106,12 @@ impl LastRefusal {
             }
             _ => (OTHER, String::new(), ""),
         };
-        let name = name.chars().take(MAX_NAME).collect();
-        Blocked { reason: reason.to_owned(), name, state: state.to_owned(), since_time: None }
+        Blocked {
+            reason: reason.to_owned(),
+            name: blocked_name(&name),
+            state: state.to_owned(),
+            since_time: None,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The reports of all interceptors about a pod that terminates or is gone.
 
 use drydock_api::eviction_request::Blocked;
-use drydock_api::eviction_request::limits::MAX_NAME;
+use drydock_api::eviction_request::limits::blocked_name;
 use drydock_api::reasons::{FINALIZER, TERMINATING};
 use drydock_interceptor_runtime::entry::ProgressReport;
 use drydock_runtime::Pod;
@@ -13,7 +13,7 @@ fn overdue(pod: &Pod, now: Timestamp) -> Option<(String, Blocked)> {
     let (what, reason, name) = match pod.finalizers.first() {
         Some(first) => {
             let what = format!("; it has the finalizers {}", pod.finalizers.join(", "));
-            (what, FINALIZER, first.chars().take(MAX_NAME).collect())
+            (what, FINALIZER, blocked_name(first))
         }
         None => (String::new(), TERMINATING, String::new()),
     };

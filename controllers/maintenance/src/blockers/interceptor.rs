@@ -1,14 +1,15 @@
 //! Pods that stay in the turn of an interceptor: it is refused, silent or late, or nothing explains why the
 //! pod is there.
 
+use drydock_api::eviction_request::believed_block::believed_block;
 use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTION, is_default};
 use drydock_api::eviction_request::maintenances::{clause_of, without_clause};
 use drydock_api::eviction_request::retention::agent_is_missing;
-use drydock_api::eviction_request::{Blocked, EvictionRequest, InterceptorStatus, transitions};
+use drydock_api::eviction_request::{EvictionRequest, InterceptorStatus, transitions};
 use drydock_api::node_maintenance::PodType;
 use drydock_api::reasons::{
     ADMISSION_WEBHOOK, DAEMON_SET_RETURNS, INTERCEPTOR, NO_NODE_AGENT, NODE_UPDATE_REFUSED, OTHER,
-    POD_DISRUPTION_BUDGET, STATES,
+    POD_DISRUPTION_BUDGET,
 };
 use drydock_api::time::format_seconds;
 use drydock_runtime::Pod;
@@ -27,34 +28,33 @@ const LONG_RUNNING_AFTER: SignedDuration = SignedDuration::from_hours(1);
 /// The same for a pod without an active interceptor.
 const UNEXPLAINED_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
-/// Returns what the active interceptor says keeps it from evicting the pod. Only our own interceptors are
-/// believed as to the reason, and shown without quotes. Any tenant may register an interceptor for its pods
-/// and write anything: the name of a budget could send people to one that is not to blame. For other
-/// interceptors the reason is therefore the interceptor itself.
+/// Returns what the active interceptor says keeps it from evicting the pod. Only our own interceptors are shown without
+/// quotes.
 pub(super) fn why_refused(request: &EvictionRequest) -> Option<BlockCause> {
     let active = request.active_interceptor_status()?;
-    let blocked = active.blocked.as_deref()?;
-    if !is_default(&active.name) {
+    let block = believed_block(request)?;
+    if block.reason == INTERCEPTOR {
         let says = format!("{} says:", active.name);
         let why = BlockCause::new(INTERCEPTOR, says).quoting(&active.message).of(&active.name);
         return Some(why.for_owner(ForOwner::SaysBlocked));
     }
     let known = [POD_DISRUPTION_BUDGET, ADMISSION_WEBHOOK, NODE_UPDATE_REFUSED, DAEMON_SET_RETURNS];
-    let reason = known.into_iter().find(|known| *known == blocked.reason).unwrap_or(OTHER);
+    let reason = known.into_iter().find(|known| *known == block.reason).unwrap_or(OTHER);
     // Budgets and DaemonSets of two namespaces may have one name.
     let is_namespaced = [POD_DISRUPTION_BUDGET, DAEMON_SET_RETURNS].contains(&reason);
     let namespace = if is_namespaced { format!("{}/", request.metadata.namespace) } else { String::new() };
-    let state = STATES.into_iter().find(|known| *known == blocked.state).unwrap_or_default();
-    let why = BlockCause::new(reason, said(request, active)).in_state(state);
-    let is_due = reason != POD_DISRUPTION_BUDGET || is_owner_told(active, blocked);
-    Some(BlockCause { is_due, ..why }.of(format!("{} {namespace}{}", active.name, blocked.name)))
+    let why = BlockCause::new(reason, said(request, active)).in_state(block.state);
+    let is_due = reason != POD_DISRUPTION_BUDGET || is_owner_told(active);
+    Some(BlockCause { is_due, ..why }.of(format!("{} {namespace}{}", active.name, block.name)))
 }
 
 /// Whether the pod's owner has had an event about what blocks. The interceptor decides that, and publishes
 /// none while the budget allows the eviction of other pods.
-fn is_owner_told(active: &InterceptorStatus, blocked: &Blocked) -> bool {
-    let last = active.last_blocked.as_ref();
-    last.is_some_and(|last| (&last.reason, &last.name) == (&blocked.reason, &blocked.name))
+fn is_owner_told(active: &InterceptorStatus) -> bool {
+    match (&active.last_blocked, &active.blocked) {
+        (Some(last), Some(blocked)) => (&last.reason, &last.name) == (&blocked.reason, &blocked.name),
+        _ => false,
+    }
 }
 
 /// The message of an interceptor, without the clause about the maintenance, which is this one, and without
