@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::eviction_requests::{Findings, REQUESTER, until};
 use crate::attack::Attack;
-use crate::client::UserRequest;
+use crate::client::{UserConnection, UserRequest};
 use crate::context::AttackContext;
 use crate::setup::Pods;
 use crate::setup::cluster::{PATIENT, has_condition, maintenance, pod};
@@ -21,6 +21,8 @@ use crate::setup::cluster::{PATIENT, has_condition, maintenance, pod};
 const FINALIZER: &str = "veto.example.com/stay";
 /// How often a request for another pod is made for each pod.
 const SQUATS: usize = 200;
+/// The pod of these requests, which does not exist.
+const NOWHERE: &str = "nowhere";
 /// How often a pod is put on a node again at most.
 const TIMES: usize = 10;
 /// A request for another pod is replaced at once, and after 5 minutes, and later and later: in each of these there is one at most.
@@ -90,21 +92,16 @@ async fn finalizer_veto(context: AttackContext) -> Findings {
 /// The controllers replaced such a request as soon as it was canceled, as fast as the tenant made it again, and no
 /// blocker named it.
 async fn squatted_uids(context: AttackContext) -> Findings {
-    let pods = pods_to_drain(&context, 10).await?;
-    let (connection, began) = (context.connect().await?, Instant::now());
-    // The first are there before the drain begins, and each is made again as soon as its name is free.
-    let squat = async |uid: &str| {
-        let squat = UserRequest::post(
-            format!("{}?fieldManager=squatter", context.tenant.requests()),
-            &eviction_request("nowhere", uid, MAINTENANCE),
-        );
-        context.note(&connection.ask_again(&squat).await);
-    };
+    let (pods, began) = (pods_to_drain(&context, 10).await?, Instant::now());
+    let (pod, first) = pods.first().context("no pod")?;
+    let (last_pod, last) = pods.last().context("no pod")?;
+    let squatter = Squatter { connection: context.connect().await?, context: &context };
     let squat_all = async || {
         for (_, uid) in &pods {
-            squat(uid).await;
+            squatter.squat(uid).await;
         }
     };
+    // The first are there before the drain begins, and each is made again as soon as its name is free.
     squat_all().await;
     context.setup.drain(&context.tenant.namespace, &context.tenant.namespace).await?;
     for _ in 1..SQUATS {
@@ -112,33 +109,23 @@ async fn squatted_uids(context: AttackContext) -> Findings {
     }
     // The tenant does not stop before the blocker is there: the controllers may come to the first requests later than that.
     // They may also have been faster than the tenant at every name: the last pod's is taken from the drain's own request.
-    let (pod, first) = pods.first().context("no pod")?;
-    let (last_pod, last) = pods.last().context("no pod")?;
     let squats_on = async {
         loop {
             squat_all().await;
-            let path = context.tenant.request(last);
-            let held = connection.ask_again(&UserRequest::get(&path)).await;
-            if held.is_ok_and(|held| held.json()["spec"]["target"]["pod"]["name"] == json!(last_pod)) {
-                context.note(&connection.ask_again(&UserRequest::delete(&path)).await);
-                squat(last).await;
+            if matches!(squatter.delete_if_for(last_pod, last).await, Ok(true)) {
+                squatter.squat(last).await;
             }
         }
     };
     let blocker = tokio::select! {
-        blocker = context.setup.blocker(&context.tenant.namespace, "WrongTarget", &["nowhere", "squatter"]) => blocker,
+        blocker = context.setup.blocker(&context.tenant.namespace, "WrongTarget", &[NOWHERE, "squatter"]) => blocker,
         never = squats_on => never,
     };
     let in_time = usize::try_from(began.elapsed().as_secs() / BACKOFF.as_secs())?;
     let (made, most) = (context.counted("201"), pods.len() * (3 + in_time));
     for (_, uid) in &pods {
-        let path = context.tenant.request(uid);
         // Only the tenant's requests are deleted: the drain would miss its own, and make it again with backoff.
-        if connection.ask_again(&UserRequest::get(&path)).await?.json()["spec"]["target"]["pod"]["name"]
-            == "nowhere"
-        {
-            context.note(&connection.ask_again(&UserRequest::delete(&path)).await);
-        }
+        squatter.delete_if_for(NOWHERE, uid).await?;
     }
     let asked =
         until(&context, first, |request| request["spec"]["target"]["pod"]["name"] == json!(pod)).await;
@@ -153,6 +140,31 @@ async fn squatted_uids(context: AttackContext) -> Findings {
             format!("the pod's own request, when its name is free: {}", whether(&asked)),
         ),
     ])
+}
+
+/// A tenant who makes requests for a pod that does not exist, under the names that those of others' pods must have.
+struct Squatter<'a> {
+    context: &'a AttackContext,
+    connection: UserConnection,
+}
+
+impl Squatter<'_> {
+    async fn squat(&self, uid: &str) {
+        let path = format!("{}?fieldManager=squatter", self.context.tenant.requests());
+        let squat = UserRequest::post(path, &eviction_request(NOWHERE, uid, MAINTENANCE));
+        self.context.note(&self.connection.ask_again(&squat).await);
+    }
+
+    /// Deletes the request of this name if it is for this pod; returns whether it was.
+    async fn delete_if_for(&self, pod: &str, uid: &str) -> Result<bool> {
+        let path = self.context.tenant.request(uid);
+        let held = self.connection.ask_again(&UserRequest::get(&path)).await?.json();
+        let is_meant = held["spec"]["target"]["pod"]["name"] == pod;
+        if is_meant {
+            self.context.note(&self.connection.ask_again(&UserRequest::delete(&path)).await);
+        }
+        Ok(is_meant)
+    }
 }
 
 /// Heartbeats keep a turn for as long as they come (KEP-4563), and no blocker said what the drain waits for.

@@ -9,6 +9,9 @@ use prost::Message;
 
 use super::UserRequest;
 
+/// The code of a call for which the server is not ready.
+pub const UNAVAILABLE: &str = "14";
+
 /// Bytes before a message: whether it is compressed, and its length.
 const PREFIX: usize = 5;
 
