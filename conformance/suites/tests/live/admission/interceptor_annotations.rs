@@ -197,7 +197,17 @@ async fn compare(
 async fn warnings(namespace: &Namespace, object: &(String, Value)) -> Result<Vec<String>> {
     let (path, object) = object;
     let uri = path.replace("NAMESPACE", &namespace.name);
-    let answer = send(&namespace.client, Method::POST, &format!("{uri}?dryRun=All"), Some(object)).await?;
+    let create =
+        async || send(&namespace.client, Method::POST, &format!("{uri}?dryRun=All"), Some(object)).await;
+    let mut answer = create().await?;
+    // A busy host ends a request when its time is over, and has decided nothing then.
+    let is_decided = async || {
+        if answer.code == 504 {
+            answer = create().await?;
+        }
+        Ok(answer.code != 504)
+    };
+    retry(LIMIT, || "the host has no time to create a pod".to_owned(), is_decided).await?;
     ensure!(answer.code == 201, "{object}: {}", answer.body);
     Ok(answer
         .warnings
