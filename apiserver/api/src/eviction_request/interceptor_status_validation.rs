@@ -3,7 +3,7 @@
 use drydock_machinery::field::{Error, ErrorList, Path};
 use jiff::Timestamp;
 
-use super::limits::{MAX_NAME, MAX_REASON};
+use super::limits::{MAX_NAME, MAX_REASON, is_printable};
 use super::status_validation::{NOT_PRESENT, is_present, to_value};
 use super::transitions::{CLOCK_SKEW, MIN_HEARTBEAT_INTERVAL, saturating_add, saturating_sub};
 use super::types::{Blocked, Interceptor, InterceptorStatus};
@@ -188,19 +188,13 @@ fn validate_words<'a>(blocked: &'a Blocked, path: &'a Path) -> impl Iterator<Ite
     let words = [("reason", &blocked.reason), ("state", &blocked.state)];
     let odd = words.into_iter().filter(move |(_, word)| !word.is_empty() && !in_camel_case(word));
     let odd = odd.map(|(field, word)| Error::invalid(path.child(field), word.as_str(), NO_WORD));
-    let is_printable = is_printable(&blocked.name);
-    odd.chain(
-        (!is_printable).then(|| Error::invalid(path.child("name"), blocked.name.as_str(), NOT_PRINTABLE)),
-    )
+    let name = Some(blocked.name.as_str()).filter(|name| !name.chars().all(is_printable));
+    odd.chain(name.map(|name| Error::invalid(path.child("name"), name, NOT_PRINTABLE)))
 }
 
 const NO_WORD: &str = "must consist of alphanumeric characters, and must start with an alphabetic character (e.g. 'ShortNow', \
     regex used for validation is '[A-Za-z][A-Za-z0-9]*')";
 const NOT_PRINTABLE: &str = "must consist of printable ASCII characters";
-
-fn is_printable(name: &str) -> bool {
-    name.bytes().all(|byte| matches!(byte, b' '..=b'~'))
-}
 
 fn shown(t: Option<Timestamp>) -> serde_json::Value {
     t.map_or(serde_json::Value::Null, |t| format_seconds(t).into())

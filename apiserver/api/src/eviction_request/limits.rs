@@ -18,9 +18,14 @@ pub const MAX_REASON: usize = 64;
 /// Maximum number of characters of a node name, and of a name in `blocked`, which can be those of two budgets, or that of a finalizer.
 pub const MAX_NAME: usize = 512;
 
-/// Returns what of a name `blocked` may have: its first [`MAX_NAME`] printable ASCII characters.
+/// Whether a name in `blocked` may have a character: the printable ones of ASCII.
+pub fn is_printable(c: char) -> bool {
+    matches!(c, ' '..='~')
+}
+
+/// Returns what of a name `blocked` may have: its first [`MAX_NAME`] characters that are printable.
 pub fn blocked_name(name: &str) -> String {
-    name.chars().filter(|c| matches!(c, ' '..='~')).take(MAX_NAME).collect()
+    name.chars().filter(|c| is_printable(*c)).take(MAX_NAME).collect()
 }
 
 /// Maximum bytes of all requests of a namespace: enough for 15,000 of 4 KiB, which are 10,000 active and 5,000
