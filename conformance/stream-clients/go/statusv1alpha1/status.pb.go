@@ -2414,7 +2414,8 @@ func (x *ActiveInterceptor) GetMessage() string {
 type Block struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Reason BlockReason            `protobuf:"varint,1,opt,name=reason,proto3,enum=drydock.status.v1alpha1.BlockReason" json:"reason,omitempty"`
-	// Name of the budget, webhook, DaemonSet or finalizer.
+	// Name of the budget, webhook, DaemonSet or finalizer; of the interceptor,
+	// where one of others says that it is blocked.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// In what way a budget blocks.
 	BudgetState   BudgetState            `protobuf:"varint,3,opt,name=budget_state,json=budgetState,proto3,enum=drydock.status.v1alpha1.BudgetState" json:"budget_state,omitempty"`

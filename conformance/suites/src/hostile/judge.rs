@@ -54,6 +54,9 @@ impl AttackResult {
             harm.extend(
                 (watched.breaks > 0).then(|| format!("{who} broke {} times: {first}", watched.breaks)),
             );
+            // A slow machine is not ready for a while, too.
+            let refused = Some(watched.not_ready).filter(|times| size == AttackSize::Long && *times > 0);
+            harm.extend(refused.map(|times| format!("{who} was refused {times} times: {first}")));
             harm.extend(watched.missed.map(|beat| format!("{who} never delivered write {beat}")));
         }
         harm.extend(
@@ -123,6 +126,16 @@ mod tests {
         assert_eq!(harm(result(), &ATTACK), Vec::<String>::new());
         let long = result().judge(&ATTACK, AttackSize::Long, Vec::new());
         assert_eq!(long.harm, ["a bystander was answered after 100.0 s"]);
+    }
+
+    #[test]
+    fn a_stream_that_is_refused_for_a_while_is_harm_in_the_long_form() {
+        let stream = WatchHealth { not_ready: 2, ..WatchHealth::default() };
+        let bystanders = BystanderResults { stream, ..BystanderResults::default() };
+        let result = || AttackResult { bystanders: bystanders.clone(), ..result() };
+        assert_eq!(harm(result(), &ATTACK), Vec::<String>::new());
+        let long = result().judge(&ATTACK, AttackSize::Long, Vec::new());
+        assert_eq!(long.harm, ["a gRPC stream was refused 2 times: "]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ const HEAD: [&str; 12] = [
     "others served within",
     "99% of another tenant's within",
     "watch broken",
-    "stream broken",
+    "stream broken + not ready",
     "drain",
     "harm",
 ];
@@ -61,7 +61,7 @@ fn row(result: &AttackResult) -> [String; 12] {
         seconds(result.slowest()),
         seconds(bystanders.other_tenant.p99()),
         bystanders.watch.breaks.to_string(),
-        bystanders.stream.breaks.to_string(),
+        format!("{} + {}", bystanders.stream.breaks, bystanders.stream.not_ready),
         bystanders
             .drain
             .failure

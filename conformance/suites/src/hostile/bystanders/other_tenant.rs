@@ -10,7 +10,7 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
 use super::{GUARD, RequestCount, pause};
-use crate::client::{FlowWindows, UserConnection, UserRequest};
+use crate::client::{FlowWindows, NotReady, UserConnection, UserRequest};
 use crate::setup::{AttackSetup, Tenant, USUAL_ADDRESS};
 
 const PAUSE: Duration = Duration::from_millis(200);
@@ -43,9 +43,11 @@ pub enum FollowWay {
 pub struct WatchHealth {
     /// How often it ended before it was asked to.
     pub breaks: usize,
+    /// How often a call was refused because the server was not ready for it.
+    pub not_ready: usize,
     /// A write that was acknowledged and never delivered.
     pub missed: Option<u64>,
-    /// What the first break was.
+    /// What the first break, or refusal, was.
     pub first: Option<String>,
 }
 
@@ -128,7 +130,9 @@ impl OtherTenant {
             match ended {
                 Ok(()) => return watched,
                 Err(error) => {
-                    watched.breaks += 1;
+                    let of_kind =
+                        if error.is::<NotReady>() { &mut watched.not_ready } else { &mut watched.breaks };
+                    *of_kind += 1;
                     let after = began.elapsed().as_secs_f32();
                     watched.first.get_or_insert_with(|| format!("after {after:.1} s: {error:#}"));
                 }

@@ -20,7 +20,7 @@ impl OtherTenant {
             self.tenant.account().connect(&self.setup.direct, USUAL_ADDRESS, FlowWindows::USUAL).await?;
         let namespace = self.tenant.namespace.clone();
         let ask = call("WatchEvictions", &WatchEvictionsRequest { namespace, ..Default::default() });
-        let mut calls = Calls::of(connection.send_again(&ask).await?)?;
+        let mut calls = Calls::of(connection.send(&ask).await?)?;
         loop {
             let (last, more) = *written.borrow_and_update();
             if !more && *seen >= last {

@@ -1,6 +1,8 @@
 //! Calls of the gRPC status stream.
 
-use anyhow::{Context, Result, bail};
+use std::fmt::{self, Display};
+
+use anyhow::{Context, Result, anyhow, bail};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::{HeaderMap, Method, Response};
 use http_body_util::BodyExt;
@@ -10,7 +12,7 @@ use prost::Message;
 use super::UserRequest;
 
 /// The code of a call for which the server is not ready.
-pub const UNAVAILABLE: &str = "14";
+const UNAVAILABLE: &str = "14";
 
 /// Bytes before a message: whether it is compressed, and its length.
 const PREFIX: usize = 5;
@@ -36,6 +38,16 @@ pub fn status_of(headers: &HeaderMap) -> Option<&str> {
     headers.get("grpc-status")?.to_str().ok()
 }
 
+/// A call that the server refused because it is not ready for it: clients make it again.
+#[derive(Debug)]
+pub struct NotReady;
+
+impl Display for NotReady {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the server is not ready for the call")
+    }
+}
+
 /// The responses of a call that streams.
 pub struct Calls {
     body: Incoming,
@@ -43,13 +55,18 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Reads the responses of an answer; fails if the call was refused.
+    /// Reads the responses of an answer.
+    ///
+    /// # Errors
+    /// The call was refused; with [`NotReady`] in the error if it may be made again.
     pub fn of(answer: Response<Incoming>) -> Result<Calls> {
         let code = answer.status();
-        if !code.is_success() || status_of(answer.headers()).is_some() {
-            bail!("the call was refused: {code}: {:?}", answer.headers());
+        let refusal = status_of(answer.headers());
+        if code.is_success() && refusal.is_none() {
+            return Ok(Calls { body: answer.into_body(), rest: BytesMut::new() });
         }
-        Ok(Calls { body: answer.into_body(), rest: BytesMut::new() })
+        let error = anyhow!("the call was refused: {code}: {:?}", answer.headers());
+        Err(if refusal == Some(UNAVAILABLE) { error.context(NotReady) } else { error })
     }
 
     /// The next response. Cancel safe.

@@ -9,7 +9,7 @@ mod request;
 
 pub use connection::{FlowWindows, StreamedBody, UserConnection};
 pub use frames::{RawFrames, call_fields, fields};
-pub use grpc::{Calls, call, frame, status_of};
+pub use grpc::{Calls, NotReady, call, frame, status_of};
 pub use raw::RawHttp;
 pub use request::{UserRequest, UserResponse};
 

@@ -6,8 +6,6 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use serde_json::Value;
 
-use super::grpc::{UNAVAILABLE, status_of};
-
 /// Media types of patches.
 const MERGE: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
@@ -79,15 +77,8 @@ pub struct UserResponse {
     pub body: Bytes,
 }
 
-/// The pause before a call of the status stream is made again: the server names a time in details, which are not read here.
-const CALL_PAUSE: Duration = Duration::from_secs(1);
-
-/// The Retry-After of an answer that client-go retries (rest/with_retry.go: 429 and 5xx), and the pause after a call that a
-/// server refuses because it is not ready for it: UNAVAILABLE, as clients of gRPC retry it.
+/// The Retry-After of an answer that client-go retries (rest/with_retry.go: 429 and 5xx).
 pub fn retry_after(code: StatusCode, headers: &HeaderMap) -> Option<Duration> {
-    if status_of(headers) == Some(UNAVAILABLE) {
-        return Some(CALL_PAUSE);
-    }
     let again = code == StatusCode::TOO_MANY_REQUESTS || code.is_server_error();
     let after = headers.get(header::RETRY_AFTER).filter(|_| again)?;
     Some(Duration::from_secs(after.to_str().ok()?.parse().ok()?))
