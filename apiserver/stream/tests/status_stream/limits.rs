@@ -114,7 +114,10 @@ async fn a_hub_that_nobody_reads_ends_and_the_next_subscriber_gets_another() {
     let watch = of_namespace("a");
     for _ in 0..3 {
         let mut client = Client::open(&world.stream, &watch).await.unwrap();
-        assert_eq!(client.until_complete().await, ["started", "complete"]);
+        // The hub may end before the first client is counted: the snapshot begins anew at the next hub.
+        let mut said = client.until_complete().await;
+        said.dedup();
+        assert_eq!(said, ["started", "complete"]);
         let kept = client.kept.clone();
         drop(client);
         let mut client = Client::resume(&world.stream, &watch, kept).await.unwrap();
