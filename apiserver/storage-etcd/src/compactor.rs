@@ -51,8 +51,9 @@ pub(super) async fn turn(requests: &PrefixRequests, last: CompactionTurn) -> Res
 pub(super) async fn compact_early(requests: &PrefixRequests) {
     let space = &requests.space;
     loop {
+        let written = space.written();
         match requests.members().size().await {
-            Ok(size) => space.set_size(size),
+            Ok(size) => space.set_size(size, written),
             Err(error) => tracing::debug!(%error, "cannot read etcd's database size"),
         }
         let is_compacted = match space.due() {

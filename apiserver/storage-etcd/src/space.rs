@@ -33,11 +33,22 @@ pub(super) struct Space {
 }
 
 struct SpaceState {
-    size: DatabaseSize,
+    /// The size that was reported last.
+    reported: DatabaseSize,
+    /// Bytes that this server had written when it requested that size.
+    written_at_report: u64,
     revision_times: RevisionTimes,
-    /// Bytes that this server has written, now and when it last requested the size.
+    /// Bytes that this server has written, now and when the size was last to be requested.
     written: u64,
     written_at_request: u64,
+}
+
+impl SpaceState {
+    /// The size with what was written since: while a member is slow to report, writes go on.
+    fn size(&self) -> DatabaseSize {
+        let since = self.written - self.written_at_report;
+        DatabaseSize { used: self.reported.used.saturating_add(since), ..self.reported }
+    }
 }
 
 /// The size that a member of etcd reports.
@@ -64,8 +75,9 @@ impl DatabaseSize {
 impl Space {
     pub fn new(retention: Retention) -> Self {
         let revision_times = RevisionTimes::new(&retention, Instant::now(), Revision(0));
+        let reported = DatabaseSize::new(0, 0);
         let state =
-            SpaceState { size: DatabaseSize::new(0, 0), revision_times, written: 0, written_at_request: 0 };
+            SpaceState { reported, written_at_report: 0, revision_times, written: 0, written_at_request: 0 };
         Self { state: Arc::new(Mutex::new(state)), request_size: Arc::default(), retention }
     }
 
@@ -74,7 +86,7 @@ impl Space {
         let state = &mut *self.state.lock();
         state.written += bytes as u64;
         state.revision_times.note(Instant::now(), revision, state.written);
-        if state.written - state.written_at_request >= state.size.quota / SIZE_REQUEST_STEP {
+        if state.written - state.written_at_request >= state.reported.quota / SIZE_REQUEST_STEP {
             state.written_at_request = state.written;
             self.request_size.notify_one();
         }
@@ -100,7 +112,7 @@ impl Space {
 
     /// Returns why ordinary creates are refused; `None` if they are accepted.
     pub fn why(&self) -> Option<String> {
-        let size @ DatabaseSize { used, quota } = self.state.lock().size;
+        let size @ DatabaseSize { used, quota } = self.state.lock().size();
         size.is_full().then(|| {
             format!(
                 "etcd uses {used} bytes, and its --quota-backend-bytes is {quota}: delete objects, let etcd compact, or \
@@ -111,13 +123,19 @@ impl Space {
 
     /// See [`drydock_storage::backend::Backend::history_budget`].
     pub fn history_budget(&self) -> Option<u64> {
-        let DatabaseSize { used, quota } = self.state.lock().size;
+        let DatabaseSize { used, quota } = self.state.lock().size();
         history_budget(used, quota)
     }
 
-    /// Records the size that a member reports.
-    pub fn set_size(&self, size: DatabaseSize) {
-        self.state.lock().size = size;
+    /// Returns how many bytes this server has written.
+    pub fn written(&self) -> u64 {
+        self.state.lock().written
+    }
+
+    /// Records the size that a member reports. This server had written so many bytes when the size was requested.
+    pub fn set_size(&self, size: DatabaseSize, written: u64) {
+        let state = &mut *self.state.lock();
+        (state.reported, state.written_at_report) = (size, written);
     }
 
     /// Records that the history up to `sample` was discarded.
@@ -128,7 +146,8 @@ impl Space {
     /// Returns up to where history has to be discarded now, because space is short.
     pub fn due(&self) -> Option<RevisionSample> {
         let state = self.state.lock();
-        let demand = self.retention.demand(state.size.used, state.size.quota)?;
+        let DatabaseSize { used, quota } = state.size();
+        let demand = self.retention.demand(used, quota)?;
         state.revision_times.due(Instant::now(), demand)
     }
 
@@ -136,7 +155,8 @@ impl Space {
     pub async fn until_due(&self) {
         let next = {
             let state = self.state.lock();
-            let demand = self.retention.demand(state.size.used, state.size.quota);
+            let DatabaseSize { used, quota } = state.size();
+            let demand = self.retention.demand(used, quota);
             demand.and_then(|demand| state.revision_times.next(demand))
         };
         let due = async {
@@ -149,5 +169,26 @@ impl Space {
             () = due => {}
             () = self.request_size.notified() => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A slow member reported its size so late that creates had filled etcd to its quota: then it took no write at all.
+    #[test]
+    fn creates_end_at_the_reserve_while_no_size_is_reported() {
+        let space = Space::new(Retention::default());
+        space.set_size(DatabaseSize::new(40, 80), 0);
+        space.wrote(29, Revision(1));
+        assert_eq!(space.why(), None);
+        let asked = space.written();
+        space.wrote(1, Revision(2));
+        assert!(space.why().is_some_and(|why| why.starts_with("etcd uses 70 bytes")));
+        space.set_size(DatabaseSize::new(60, 80), asked);
+        assert_eq!(space.why(), None, "what was written before the request is in the report");
+        space.wrote(9, Revision(3));
+        assert!(space.why().is_some());
     }
 }
