@@ -5,6 +5,7 @@
 step() {
     local what=$1 began=$SECONDS status=0
     shift
+    [ -z "${LANE_LOG:-}" ] || STEP_AT=$(wc -c <"$LANE_LOG")
     say "$what"
     if [ -n "${STEPS:-}" ]; then
         timed "$what" "$@" || status=$?
@@ -13,6 +14,27 @@ step() {
     fi
     [ "$status" = 0 ] || die "$what: failed after $((SECONDS - began)) s"
     say "$what: done in $((SECONDS - began)) s"
+}
+
+# note_failure WORDS: keeps the words, and what the lane of the last step has printed since the step began, for `what_failed`.
+note_failure() {
+    [ -d "${STEPS:-}" ] || return 0
+    local failure
+    failure=$(mktemp "$STEPS/failure.XXXXXX")
+    printf '%s\n' "$*" >"$failure"
+    [ -z "${LANE_LOG:-}" ] || tail -c "+$((${STEP_AT:-0} + 1))" "$LANE_LOG" >>"$failure"
+}
+
+# what_failed: says again what failed, with the lines that tell why: they may be far up, before the output of other lanes.
+what_failed() {
+    local failure why
+    for failure in "$STEPS"/failure.*; do
+        [ -e "$failure" ] || continue
+        say "failed: $(head -n 1 "$failure")"
+        why=$(tail -n +2 "$failure" | grep -a -A 4 -E ' FAILED|panicked at|HARM|FAULT|^ *(error|Error|Caused by)') \
+            || why=$(tail -n +2 "$failure")
+        [ -z "$why" ] || tail -n 60 <<<"$why" | cut -c 1-400 >&2
+    done
 }
 
 # keep_times: from here on each step is a row of the table.
@@ -86,6 +108,7 @@ lane() {
         export SAY=3
         exec 3>&4
     fi
+    LANE_LOG=$log STEP_AT=0
     # shellcheck disable=SC2064
     trap "cat '$log' >&4; rm -f '$log'" EXIT
     # shellcheck disable=SC2086
