@@ -125,7 +125,7 @@ impl AttackContext {
                 if !answer.code.is_success() {
                     self.refusal.get_or_init(|| answer.summary().chars().take(REFUSAL).collect());
                 }
-                if answer.code == StatusCode::INTERNAL_SERVER_ERROR {
+                if answer.code == StatusCode::INTERNAL_SERVER_ERROR && !answer.is_undecided() {
                     self.fault.get_or_init(|| answer.summary());
                 }
             }

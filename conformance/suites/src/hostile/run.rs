@@ -17,7 +17,7 @@ use crate::setup::{AttackSetup, MemoryGauge, Tenant, USUAL_ADDRESS};
 /// An attack that has not ended by then hangs: in the short form, and in the long form.
 const GUARD: [Duration; 2] = [Duration::from_secs(1_200), Duration::from_secs(3_600)];
 /// A server that holds more MiB than this after an attack is restarted, so that the next attack is judged by itself.
-const HEAVY: u64 = 200;
+const HEAVY: u64 = 150;
 /// Runs before all attacks: the figures of the bystanders to compare with.
 const CALM: Attack = Attack::new("calm", "nothing", |context| Box::pin(calm(context)));
 

@@ -9,13 +9,14 @@ use bytes::Bytes;
 use drydock_proto::status::v1alpha1::watch_evictions_response::Event;
 use drydock_proto::status::v1alpha1::{WatchEvictionsRequest, WatchEvictionsResponse, WatchOptions};
 use drydock_testkit::finding::Finding;
+use drydock_testkit::wait::{LIMIT, until_some};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;
 
 use super::eviction_requests::{Findings, create_requests};
 use crate::attack::Attack;
-use crate::client::{Calls, FlowWindows, UserConnection, UserRequest, call, frame};
+use crate::client::{Calls, FlowWindows, NotReady, UserConnection, UserRequest, call, frame};
 use crate::context::AttackContext;
 
 const METHOD: &str = "WatchEvictions";
@@ -115,7 +116,8 @@ fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
 
 async fn forged(context: AttackContext) -> Findings {
     create_requests(&context, 20, 1000).await?;
-    let token = token(&context, &context.connect().await?, &context.tenant.namespace).await?;
+    let token =
+        first_token(&context.connect().await?, &watch(&context.tenant.namespace, Bytes::new())).await?;
     ensure!(!token.is_empty(), "a response without a token");
     let system_masters = UserConnection::open(
         &context.setup.system_masters,
@@ -124,7 +126,7 @@ async fn forged(context: AttackContext) -> Findings {
         FlowWindows::USUAL,
     )
     .await?;
-    let others = token_of_all(&system_masters).await?;
+    let others = first_token(&system_masters, &WatchEvictionsRequest::default()).await?;
     let (own, namespace) = (context.clone(), context.tenant.namespace.clone());
     context
         .repeat(LANES, move |lane, round| {
@@ -158,18 +160,18 @@ async fn count_objects(context: &AttackContext, mut calls: Calls, namespace: &st
     }
 }
 
-/// The token of the first response.
-async fn token(context: &AttackContext, connection: &UserConnection, namespace: &str) -> Result<Bytes> {
-    let answer = connection.send(&call(METHOD, &watch(namespace, Bytes::new()))).await;
-    context.note_call(&answer);
-    let first: WatchEvictionsResponse = Calls::of(answer?)?.next().await?;
-    Ok(first.resume_token)
-}
-
-/// A token of all namespaces.
-async fn token_of_all(system_masters: &UserConnection) -> Result<Bytes> {
-    let answer = system_masters.send(&call(METHOD, &WatchEvictionsRequest::default())).await?;
-    Ok(Calls::of(answer)?.next::<WatchEvictionsResponse>().await?.resume_token)
+/// The token in the first response of a call, which is made again while the server is not ready for it.
+async fn first_token(connection: &UserConnection, ask: &WatchEvictionsRequest) -> Result<Bytes> {
+    until_some(
+        LIMIT,
+        || "the server is never ready for a call".into(),
+        async || match Calls::of(connection.send(&call(METHOD, ask)).await?) {
+            Ok(mut calls) => Ok(Some(calls.next::<WatchEvictionsResponse>().await?.resume_token)),
+            Err(error) if error.is::<NotReady>() => Ok(None),
+            Err(error) => Err(error),
+        },
+    )
+    .await
 }
 
 /// Forges a token in one of several ways: a flipped bit, a piece, random bytes, or the token of another filter.

@@ -85,9 +85,9 @@ async fn revived_pods(context: AttackContext) -> Findings {
         connection.done(&UserRequest::operations(context.tenant.request(uid), join.to_string())).await?;
         let status = format!("{}/{pod}/status", context.tenant.pods());
         let phase = |phase: &str| UserRequest::merge(&status, &json!({"status": {"phase": phase}}));
-        context.note(&connection.ask_again(&phase("Failed")).await);
+        context.note(&connection.decided(&phase("Failed")).await);
         until(&context, uid, |request| has_condition(request, "Evicted")).await?;
-        context.note(&connection.ask_again(&phase("Running")).await);
+        context.note(&connection.decided(&phase("Running")).await);
     }
     let words = ["ended as Evicted while the pod is there"];
     let blocker = context.setup.blocker(&name, "Other", &words).await;
@@ -126,7 +126,7 @@ async fn end(context: &AttackContext) -> Result<Finding> {
     again_and_again(context, &asks).await?;
     // A request that seemed to have ended may be removed by now.
     let status =
-        context.setup.admin().await?.ask_again(&UserRequest::get(&path)).await?.json()["status"].take();
+        context.setup.admin().await?.decided(&UserRequest::get(&path)).await?.json()["status"].take();
     let goes_on = status["activeInterceptors"] == json!([PATIENT]) && status["conditions"].is_null();
     Ok(Finding::new(goes_on, format!("of a pod that runs is said: {status}")))
 }

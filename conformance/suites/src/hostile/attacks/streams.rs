@@ -63,7 +63,7 @@ async fn many(context: AttackContext) -> Findings {
     let request = watch(&context, String::new());
     let held = hold(&context, MANY, FlowWindows::USUAL, |_| request.clone()).await;
     context.wait().await;
-    let open = held.bodies.len();
+    let open = held.open();
     let text = format!("{open} streams of one user were open, more than {MOST_STREAMS_OF_A_USER}");
     Ok(vec![
         Finding::new(open <= MOST_STREAMS_OF_A_USER, text),
@@ -114,7 +114,7 @@ async fn distinct(context: AttackContext, terms: usize) -> Findings {
     let selector = |at: usize| (0..terms).map(|term| format!("k{term}!=a{at}")).collect::<Vec<_>>().join(",");
     let held = hold(&context, DIFFERENT, FlowWindows::USUAL, |at| watch(&context, selector(at))).await;
     write(&context).await;
-    let open = held.bodies.len();
+    let open = held.open();
     Ok(vec![Finding::new(open > 0, "no stream was opened")])
 }
 
@@ -163,10 +163,14 @@ fn watch(context: &AttackContext, label_selector: String) -> WatchEvictionsReque
     WatchEvictionsRequest { namespace, label_selector, ..Default::default() }
 }
 
-/// Streams that are open and not read.
-struct HeldStreams {
-    _connections: Vec<Option<UserConnection>>,
-    bodies: Vec<Incoming>,
+/// Streams that are open and not read, of each connection.
+struct HeldStreams(Vec<(UserConnection, Vec<Incoming>)>);
+
+impl HeldStreams {
+    /// How many there are on the connections that have not ended.
+    fn open(&self) -> usize {
+        self.0.iter().filter(|(connection, _)| !connection.is_closed()).map(|(_, bodies)| bodies.len()).sum()
+    }
 }
 
 /// Opens streams on so many connections, so many on each, one after another, and reads only the heads of the answers.
@@ -190,7 +194,7 @@ async fn hold_for(
     let began = Instant::now();
     let open = async |number: usize| {
         let (mut bodies, account) = (Vec::new(), context.tenant.account());
-        let Ok(connection) = context.connect_as(account, windows).await else { return (None, bodies) };
+        let connection = context.connect_as(account, windows).await.ok()?;
         for stream in 0..streams {
             if began.elapsed() > opening {
                 break;
@@ -200,11 +204,9 @@ async fn hold_for(
             let open = answer.ok().filter(|answer| status_of(answer.headers()).is_none());
             bodies.extend(open.map(http::Response::into_body));
         }
-        (Some(connection), bodies)
+        Some((connection, bodies))
     };
-    let held = join_all((0..connections).map(open)).await;
-    let (connections, bodies): (Vec<_>, Vec<_>) = held.into_iter().unzip();
-    HeldStreams { _connections: connections, bodies: bodies.into_iter().flatten().collect() }
+    HeldStreams(join_all((0..connections).map(open)).await.into_iter().flatten().collect())
 }
 
 /// Writes that change what readers see of four requests, until the time is over.

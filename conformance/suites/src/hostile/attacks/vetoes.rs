@@ -1,5 +1,6 @@
 //! Ways in which a tenant might keep a pod on a node that is drained, without a blocker that names it.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -7,13 +8,13 @@ use drydock_api::time::format_seconds;
 use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::eviction_request;
 use drydock_testkit::wait::{LIMIT, retry};
-use http::StatusCode;
+use http::{Method, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::eviction_requests::{Findings, REQUESTER, until};
 use crate::attack::Attack;
-use crate::client::{UserConnection, UserRequest};
+use crate::client::{UserConnection, UserRequest, UserResponse};
 use crate::context::AttackContext;
 use crate::setup::Pods;
 use crate::setup::cluster::{PATIENT, has_condition, maintenance, pod};
@@ -60,9 +61,7 @@ async fn finalizer_veto(context: AttackContext) -> Findings {
     for (_, uid) in &pods {
         let path = context.tenant.request(uid);
         let hold = json!({"metadata": {"finalizers": [FINALIZER]}});
-        context.note(
-            &connection.ask_again(&UserRequest::merge(format!("{path}?fieldManager=vetoer"), &hold)).await,
-        );
+        connection.done(&UserRequest::merge(format!("{path}?fieldManager=vetoer"), &hold)).await?;
         context.note(&connection.ask_again(&UserRequest::delete(&path)).await);
     }
     let blocker = context.setup.blocker(&context.tenant.namespace, "Finalizer", &[FINALIZER, "vetoer"]).await;
@@ -92,7 +91,7 @@ async fn finalizer_veto(context: AttackContext) -> Findings {
 /// The controllers replaced such a request as soon as it was canceled, as fast as the tenant made it again, and no
 /// blocker named it.
 async fn squatted_uids(context: AttackContext) -> Findings {
-    let (pods, began) = (pods_to_drain(&context, 10).await?, Instant::now());
+    let pods = pods_to_drain(&context, 10).await?;
     let (pod, first) = pods.first().context("no pod")?;
     let (last_pod, last) = pods.last().context("no pod")?;
     let squatter = Squatter { connection: context.connect().await?, context: &context };
@@ -101,18 +100,25 @@ async fn squatted_uids(context: AttackContext) -> Findings {
             squatter.squat(uid).await;
         }
     };
-    // The first are there before the drain begins, and each is made again as soon as its name is free.
+    // The first are there before the drain begins, and each is made again as soon as its name is free. Until the drain is
+    // known, nothing holds the controllers back: a request of a maintenance that does not drain the node is withdrawn.
     squat_all().await;
     context.setup.drain(&context.tenant.namespace, &context.tenant.namespace).await?;
+    while !is_begun(&context).await? {
+        squat_all().await;
+    }
+    let (began, before) = (Instant::now(), context.counted("201"));
     for _ in 1..SQUATS {
         squat_all().await;
     }
     // The tenant does not stop before the blocker is there: the controllers may come to the first requests later than that.
     // They may also have been faster than the tenant at every name: the last pod's is taken from the drain's own request.
+    let taken = Cell::new(0);
     let squats_on = async {
         loop {
             squat_all().await;
             if matches!(squatter.delete_if_for(last_pod, last).await, Ok(true)) {
+                taken.update(|taken| taken + 1);
                 squatter.squat(last).await;
             }
         }
@@ -122,7 +128,7 @@ async fn squatted_uids(context: AttackContext) -> Findings {
         never = squats_on => never,
     };
     let in_time = usize::try_from(began.elapsed().as_secs() / BACKOFF.as_secs())?;
-    let (made, most) = (context.counted("201"), pods.len() * (3 + in_time));
+    let (made, most) = (context.counted("201") - before, pods.len() * (3 + in_time) + taken.get());
     for (_, uid) in &pods {
         // Only the tenant's requests are deleted: the drain would miss its own, and make it again with backoff.
         squatter.delete_if_for(NOWHERE, uid).await?;
@@ -142,6 +148,12 @@ async fn squatted_uids(context: AttackContext) -> Findings {
     ])
 }
 
+/// Whether the drain of the tenant's node has begun.
+async fn is_begun(context: &AttackContext) -> Result<bool> {
+    let found = context.setup.done(&UserRequest::get(maintenance(&context.tenant.namespace))).await?;
+    Ok(!found["status"]["nodeStatuses"][0].is_null())
+}
+
 /// A tenant who makes requests for a pod that does not exist, under the names that those of others' pods must have.
 struct Squatter<'a> {
     context: &'a AttackContext,
@@ -159,11 +171,15 @@ impl Squatter<'_> {
     async fn delete_if_for(&self, pod: &str, uid: &str) -> Result<bool> {
         let path = self.context.tenant.request(uid);
         let held = self.connection.ask_again(&UserRequest::get(&path)).await?.json();
-        let is_meant = held["spec"]["target"]["pod"]["name"] == pod;
-        if is_meant {
-            self.context.note(&self.connection.ask_again(&UserRequest::delete(&path)).await);
+        if held["spec"]["target"]["pod"]["name"] != pod {
+            return Ok(false);
         }
-        Ok(is_meant)
+        // Another may have taken its place.
+        let only_this = json!({"preconditions": {"uid": held["metadata"]["uid"]}}).to_string();
+        let delete = UserRequest::body(Method::DELETE, &path, "application/json", only_this);
+        let deleted = self.connection.ask_again(&delete).await;
+        self.context.note(&deleted);
+        Ok(deleted?.code.is_success())
     }
 }
 
@@ -258,8 +274,12 @@ async fn report(context: &AttackContext, uid: &str, said: impl Fn(Timestamp) -> 
         }
         let object = json!({"apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
                             "metadata": {"name": uid}, "status": {"interceptors": [entry]}});
-        let answer = connection.ask_again(&UserRequest::apply(&path, object.to_string())).await;
-        if answer.as_ref().is_ok_and(|answer| answer.summary().contains("must be the present time")) {
+        let answer = connection.ask(&UserRequest::apply(&path, object.to_string())).await;
+        let is_late = |answer: &UserResponse| {
+            let is_past = String::from_utf8_lossy(&answer.body).contains("must be the present time");
+            is_past || answer.code == StatusCode::TOO_MANY_REQUESTS
+        };
+        if answer.as_ref().is_ok_and(is_late) {
             return Ok(false);
         }
         context.note(&answer);
@@ -287,7 +307,8 @@ async fn pods_to_drain(context: &AttackContext, count: usize) -> Result<Pods> {
 async fn drained(context: &AttackContext) -> Result<Pods> {
     let pods = pods_to_drain(context, context.pick(10, 100)).await?;
     context.setup.drain(&context.tenant.namespace, &context.tenant.namespace).await?;
-    let (_, last) = pods.last().context("no pod")?;
-    until(context, last, |request| !request["status"]["activeInterceptors"].is_null()).await?;
+    for (_, uid) in &pods {
+        until(context, uid, |request| !request["status"]["activeInterceptors"].is_null()).await?;
+    }
     Ok(pods)
 }

@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use drydock_testkit::wait::LIMIT;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +26,7 @@ use other_tenant::FollowWay;
 
 /// How long a request may wait until it counts as failed. To be served is to get an answer at last: how soon says more about
 /// the machine.
-const GUARD: Duration = Duration::from_secs(120);
+const GUARD: Duration = LIMIT;
 
 /// The running bystanders.
 pub struct Bystanders {

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
+use http::Response;
 use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use serde_json::{Value, json};
 use tokio::sync::watch::{Receiver, Sender};
 use tokio_util::sync::CancellationToken;
 
 use super::{GUARD, RequestCount, pause};
-use crate::client::{FlowWindows, NotReady, UserConnection, UserRequest};
+use crate::client::{FlowWindows, NotReady, UserConnection, UserRequest, UserResponse};
 use crate::setup::{AttackSetup, Tenant, USUAL_ADDRESS};
 
 const PAUSE: Duration = Duration::from_millis(200);
@@ -90,7 +92,7 @@ impl OtherTenant {
         let began = Instant::now();
         let asked = tokio::time::timeout(GUARD, async {
             let open = self.connect(connection.take()).await?;
-            let answer = open.ask_again(ask).await?;
+            let answer = open.decided(ask).await?;
             *connection = Some(open);
             ensure!(answer.code.is_success(), "{}", answer.summary());
             Ok(())
@@ -151,7 +153,9 @@ impl OtherTenant {
         let path = format!("{}?watch=1&timeoutSeconds=3600&resourceVersion={from}", self.tenant.requests());
         seen.revision = Some(from);
         let answer = connection.send(&UserRequest::get(path)).await?;
-        ensure!(answer.status().is_success(), "a watch was answered {}", answer.status());
+        if !answer.status().is_success() {
+            return Err(refused_watch(answer).await);
+        }
         let (mut body, mut text) = (answer.into_body(), Vec::new());
         loop {
             let (last, more) = *written.borrow_and_update();
@@ -186,6 +190,17 @@ impl OtherTenant {
 
     fn path(&self) -> String {
         self.tenant.request(&self.name)
+    }
+}
+
+/// Reads why a watch was refused; with [`NotReady`] in the error if that decides nothing.
+async fn refused_watch(answer: Response<Incoming>) -> anyhow::Error {
+    match UserResponse::read(answer).await {
+        Ok(refusal) => {
+            let error = anyhow!("a watch was answered {}", refusal.summary());
+            if refusal.is_undecided() { error.context(NotReady) } else { error }
+        }
+        Err(error) => error.context("a watch was refused"),
     }
 }
 

@@ -36,7 +36,11 @@ async fn once(setup: &AttackSetup, connection: &mut Option<UserConnection>, path
         Some(open) => open,
         None => UserConnection::open(&setup.system_masters, USUAL_ADDRESS, None, FlowWindows::USUAL).await?,
     };
-    let answer = open.ask(&UserRequest::get(path)).await?;
+    let mut answer = open.ask(&UserRequest::get(path)).await?;
+    while answer.is_undecided() {
+        tokio::time::sleep(PAUSE).await;
+        answer = open.ask(&UserRequest::get(path)).await?;
+    }
     *connection = Some(open);
     ensure!(answer.code.is_success(), "{}", answer.summary());
     Ok(())

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use http::{Response, header};
+use drydock_testkit::wait::LIMIT;
+use http::{Method, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -23,6 +24,8 @@ pub type StreamedBody = BoxBody<Bytes, Infallible>;
 /// For how long a request is retried that a busy server refuses with Retry-After: client-go tries it ten times, which a busy
 /// machine needs longer for.
 const RETRIED_FOR: Duration = Duration::from_secs(120);
+/// The pause before a request is repeated whose answer decided nothing.
+const UNDECIDED_PAUSE: Duration = Duration::from_secs(1);
 
 /// How much a server may send before the client has read it, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +91,7 @@ impl UserConnection {
 
     /// Sends a request and reads its answer, whatever it is.
     pub async fn ask(&self, ask: &UserRequest) -> Result<UserResponse> {
-        read(self.send(ask).await?).await
+        UserResponse::read(self.send(ask).await?).await
     }
 
     /// Sends a request, with retries after Retry-After as client-go makes them, and returns when its answer begins.
@@ -106,12 +109,30 @@ impl UserConnection {
 
     /// The same, and reads the answer.
     pub async fn ask_again(&self, ask: &UserRequest) -> Result<UserResponse> {
-        read(self.send_again(ask).await?).await
+        UserResponse::read(self.send_again(ask).await?).await
+    }
+
+    /// The same, and again until the answer decides something. A request that was made before it was repeated has succeeded.
+    pub async fn decided(&self, ask: &UserRequest) -> Result<UserResponse> {
+        let began = Instant::now();
+        let mut answer = self.ask_again(ask).await?;
+        if !answer.is_undecided() {
+            return Ok(answer);
+        }
+        while answer.is_undecided() && began.elapsed() < LIMIT {
+            tokio::time::sleep(UNDECIDED_PAUSE).await;
+            answer = self.ask_again(ask).await?;
+        }
+        match (&ask.method, answer.code) {
+            (&Method::POST, StatusCode::CONFLICT) => self.ask_again(&UserRequest::get(ask.created()?)).await,
+            (&Method::DELETE, StatusCode::NOT_FOUND) => Ok(UserResponse { code: StatusCode::OK, ..answer }),
+            _ => Ok(answer),
+        }
     }
 
     /// Sends a request that has to succeed, and returns the object in its answer.
     pub async fn done(&self, ask: &UserRequest) -> Result<Value> {
-        let answer = self.ask_again(ask).await.with_context(|| format!("{} {}", ask.method, ask.path))?;
+        let answer = self.decided(ask).await.with_context(|| format!("{} {}", ask.method, ask.path))?;
         ensure!(answer.code.is_success(), "{} {}: {}", ask.method, ask.path, answer.summary());
         Ok(answer.json())
     }
@@ -120,9 +141,4 @@ impl UserConnection {
     pub fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }
-}
-
-async fn read(answer: Response<Incoming>) -> Result<UserResponse> {
-    let (parts, body) = answer.into_parts();
-    Ok(UserResponse { code: parts.status, body: body.collect().await?.to_bytes() })
 }

@@ -3,6 +3,8 @@
 use std::fmt::{self, Display};
 
 use anyhow::{Context, Result, anyhow, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::{HeaderMap, Method, Response};
 use http_body_util::BodyExt;
@@ -11,7 +13,9 @@ use prost::Message;
 
 use super::UserRequest;
 
-/// The code of a call for which the server is not ready.
+// gRPC's codes of refusals after which a client may make its call again (statuscodes.md).
+const DEADLINE_EXCEEDED: &str = "4";
+const RESOURCE_EXHAUSTED: &str = "8";
 const UNAVAILABLE: &str = "14";
 
 /// Bytes before a message: whether it is compressed, and its length.
@@ -48,6 +52,20 @@ impl Display for NotReady {
     }
 }
 
+/// Whether the server was not ready, had no time left, or has the call wait for its turn: with a RetryInfo, and without the
+/// ErrorInfo that a bound of the stream has.
+fn may_be_made_again(refusal: &HeaderMap) -> bool {
+    let details = refusal.get("grpc-status-details-bin").and_then(|details| details.to_str().ok());
+    let details = details.and_then(|text| STANDARD_NO_PAD.decode(text.trim_end_matches('=')).ok());
+    let details = details.unwrap_or_default();
+    let has = |detail: &str| details.windows(detail.len()).any(|at| at == detail.as_bytes());
+    match status_of(refusal) {
+        Some(UNAVAILABLE | DEADLINE_EXCEEDED) => true,
+        Some(RESOURCE_EXHAUSTED) => has("google.rpc.RetryInfo") && !has("google.rpc.ErrorInfo"),
+        _ => false,
+    }
+}
+
 /// The responses of a call that streams.
 pub struct Calls {
     body: Incoming,
@@ -61,12 +79,12 @@ impl Calls {
     /// The call was refused; with [`NotReady`] in the error if it may be made again.
     pub fn of(answer: Response<Incoming>) -> Result<Calls> {
         let code = answer.status();
-        let refusal = status_of(answer.headers());
-        if code.is_success() && refusal.is_none() {
+        let head = answer.headers();
+        if code.is_success() && status_of(head).is_none() {
             return Ok(Calls { body: answer.into_body(), rest: BytesMut::new() });
         }
-        let error = anyhow!("the call was refused: {code}: {:?}", answer.headers());
-        Err(if refusal == Some(UNAVAILABLE) { error.context(NotReady) } else { error })
+        let error = anyhow!("the call was refused: {code}: {head:?}");
+        Err(if may_be_made_again(head) { error.context(NotReady) } else { error })
     }
 
     /// The next response. Cancel safe.

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use anyhow::{Context, Result};
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, Method, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use serde_json::Value;
 
 /// Media types of patches.
@@ -61,6 +64,13 @@ impl UserRequest {
             .with(header::CONTENT_TYPE.as_str(), type_)
     }
 
+    /// The path of the object that this creates.
+    pub fn created(&self) -> Result<String> {
+        let object: Value = serde_json::from_slice(&self.body)?;
+        let name = object["metadata"]["name"].as_str().context("an object without a name")?;
+        Ok(format!("{}/{name}", self.path))
+    }
+
     /// With a header field.
     pub fn with(mut self, name: &str, value: impl Into<String>) -> UserRequest {
         self.headers.push((name.to_owned(), value.into()));
@@ -84,7 +94,27 @@ pub fn retry_after(code: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(after.to_str().ok()?.parse().ok()?))
 }
 
+/// What the host says when its quota admission got no turn in time (Kubernetes: resourcequota/controller.go).
+const QUOTA_TIMEOUT: &str = "resource quota evaluation timed out";
+
 impl UserResponse {
+    /// Whether the answer leaves open what becomes of the request: the time of a server or of the host's quota admission was
+    /// over, or the aggregator, which answers in plain text, has not found us available yet.
+    pub fn is_undecided(&self) -> bool {
+        match self.code {
+            StatusCode::GATEWAY_TIMEOUT => true,
+            StatusCode::SERVICE_UNAVAILABLE => self.json().is_null(),
+            StatusCode::INTERNAL_SERVER_ERROR => self.summary().contains(QUOTA_TIMEOUT),
+            _ => false,
+        }
+    }
+
+    /// Reads an answer to its end.
+    pub async fn read(answer: Response<Incoming>) -> Result<UserResponse> {
+        let (parts, body) = answer.into_parts();
+        Ok(UserResponse { code: parts.status, body: body.collect().await?.to_bytes() })
+    }
+
     /// The body as JSON; null if it is none.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()

@@ -142,7 +142,8 @@ impl AttackSetup {
 
     /// TokenReviews and SubjectAccessReviews that the host has answered since it started.
     pub async fn reviews(&self) -> Result<u64> {
-        let answer = self.admin().await?.ask_again(&UserRequest::get("/metrics")).await?;
+        let answer = self.admin().await?.decided(&UserRequest::get("/metrics")).await?;
+        ensure!(answer.code.is_success(), "the host's metrics: {}", answer.summary());
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         let counts = text.lines().filter(|line| {
             line.starts_with("apiserver_request_total{") && REVIEWS.iter().any(|of| line.contains(of))

@@ -101,7 +101,8 @@ impl AttackSetup {
     /// Kills our API server and starts it with its data.
     pub async fn restart(&self) -> Result<()> {
         self.drydock.kill_apiserver()?;
-        self.drydock.start_apiserver().await
+        self.drydock.start_apiserver().await?;
+        self.is_served_by_host().await
     }
 
     /// Restarts it with an embedded store that is short of space after [`SMALL_STORE`] more; etcd has a quota of its own.
@@ -110,7 +111,14 @@ impl AttackSetup {
         let used = self.stored();
         self.drydock
             .start_apiserver_with(&[format!("--quota-backend-bytes={}", 2 * (used + SMALL_STORE))])
-            .await
+            .await?;
+        self.is_served_by_host().await
+    }
+
+    /// Waits until the aggregator, which may have found us away, passes requests to us again.
+    async fn is_served_by_host(&self) -> Result<()> {
+        let list = UserRequest::get(format!("/apis/{}/nodemaintenances?limit=1", drydock_api::API_VERSION));
+        self.done(&list).await.map(drop)
     }
 
     /// The last lines of the logs.

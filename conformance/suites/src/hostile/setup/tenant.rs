@@ -13,6 +13,8 @@ use crate::client::{FlowWindows, ServerEndpoint, UserConnection, UserRequest};
 
 /// Accounts that are made at a time.
 const AT_A_TIME: usize = 16;
+/// How long a token is good for: longer than any run.
+const TOKEN_SECONDS: u32 = 240 * 3_600;
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// The accounts that may edit one namespace.
@@ -98,8 +100,8 @@ async fn account(admin: &UserConnection, namespace: &str, at: usize) -> Result<A
     let name = format!("account-{at}");
     let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
     admin.done(&UserRequest::post(&accounts, &json!({"metadata": {"name": name}}))).await?;
-    let token =
-        admin.done(&UserRequest::post(format!("{accounts}/{name}/token"), &json!({"spec": {}}))).await?;
+    let spec = json!({"spec": {"expirationSeconds": TOKEN_SECONDS}});
+    let token = admin.done(&UserRequest::post(format!("{accounts}/{name}/token"), &spec)).await?;
     Ok(Account { token: token["status"]["token"].as_str().unwrap_or_default().to_owned() })
 }
 
