@@ -19,22 +19,29 @@ impl PrefixRequests {
     pub async fn write(&self, write: CompareAndSwap) -> Result<WriteOutcome> {
         self.space.check(&write)?;
         for _ in 0..TRIES {
-            match self.attempt(&write).await {
-                Ok(None) => {}
-                Ok(Some(outcome)) => {
-                    self.note(&write, &outcome);
-                    return Ok(outcome);
+            let outcome = match self.attempt(&write).await {
+                Err(BackendError::NoSpace(why)) => {
+                    self.space.exceeded();
+                    self.read_back(&write).await?.map(Some).ok_or(BackendError::NoSpace(why))?
                 }
-                Err(error) => {
-                    if matches!(error, BackendError::NoSpace(_)) {
-                        self.space.exceeded();
-                    }
-                    return Err(error);
-                }
+                outcome => outcome?,
+            };
+            if let Some(outcome) = outcome {
+                self.note(&write, &outcome);
+                return Ok(outcome);
             }
         }
         let why = "the prefix record went back to an older revision (was etcd restored?): restart the server";
         Err(BackendError::Closed(why.to_owned()))
+    }
+
+    /// Returns the outcome of a write that etcd refused for lack of space, if etcd carried it out: etcd does both with the
+    /// first put that goes past the quota (etcd: server/etcdserver/apply/quota.go).
+    async fn read_back(&self, write: &CompareAndSwap) -> Result<Option<WriteOutcome>> {
+        let stored = self.get(&write.key, None).await?.0;
+        let stored = stored.filter(|stored| Some(stored.mod_revision) > write.expected);
+        let ours = stored.filter(|stored| write.value.as_ref() == Some(&stored.value));
+        Ok(ours.map(|stored| WriteOutcome::Committed(stored.mod_revision)))
     }
 
     fn note(&self, write: &CompareAndSwap, outcome: &WriteOutcome) {
