@@ -10,7 +10,8 @@ pub fn fail(program: &str, error: &(dyn Error + 'static)) -> ExitCode {
 }
 
 /// Returns an error and its causes in one line. A cause that is already part of the text is not repeated. Only the
-/// first line of each is used, because parsers add pictures of what they could not parse.
+/// first line of each is used, because parsers add pictures of what they could not parse. Control characters are escaped: a
+/// server may have said the text.
 fn line(error: &(dyn Error + 'static)) -> String {
     let mut told = String::new();
     let mut next = Some(error);
@@ -23,7 +24,8 @@ fn line(error: &(dyn Error + 'static)) -> String {
             told = format!("{told}{separator}{said}");
         }
     }
-    told
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    told.chars().map(shown).collect()
 }
 
 #[cfg(test)]
@@ -54,6 +56,12 @@ mod tests {
         let cause = Told("no such file", None);
         let error = Told("--kubeconfig", Some(Box::new(Told("a: no such file", Some(Box::new(cause))))));
         assert_eq!(line(&error), "--kubeconfig: a: no such file");
+    }
+
+    /// The message of a webhook in the cluster is part of an error.
+    #[test]
+    fn an_error_moved_the_cursor_of_the_terminal() {
+        assert_eq!(line(&Told("denied\u{1b}[2J\u{7}\u{9b}1m", None)), r"denied\u{1b}[2J\u{7}\u{9b}1m");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 pub mod manifest;
 pub mod repository;
+pub mod shell;
 pub mod source;
 
 /// Fails with each place that breaks a rule, and says what to do there.

@@ -61,6 +61,7 @@ const TABLE: &[(&str, &[&str])] = &[
         "drydock-maintenance",
         &["drydock-logging", "drydock-machinery", "drydock-api", "drydock-runtime", "drydock-plan"],
     ),
+    ("drydock-removal", &["drydock-api", "drydock-runtime"]),
     (
         "drydock-controller-manager",
         &[
@@ -70,6 +71,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "drydock-eviction",
             "drydock-interceptors",
             "drydock-maintenance",
+            "drydock-removal",
             "drydock-serving",
             "drydock-command",
             "drydock-controller-command",

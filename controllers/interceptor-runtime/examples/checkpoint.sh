@@ -8,15 +8,17 @@ NAME=checkpoint.example.com
 KUBECTL=(kubectl "--namespace=$1" --request-timeout=30s)
 ANNOTATION=checkpoint.example.com
 
-# A line for each open turn of ours: request, its UID, pod, last heartbeat (- if there is none), message.
+# A line for each open turn of ours: request, its UID, pod, last heartbeat (- if there is none), message. Names, UIDs and times
+# are what the API server has checked. A message or an annotation may be any text: printf "%q" puts it in quotes and in one line,
+# and the quoted text goes on as it is, into patches in YAML, which reads it so.
 TURNS='{{range $request := .items}}{{if and .status.activeInterceptors (not .metadata.deletionTimestamp)}}'
 TURNS+='{{if eq (index .status.activeInterceptors 0) "'$NAME'"}}{{range .status.interceptors}}'
 TURNS+='{{if and (eq .name "'$NAME'") (not .completionTime)}}'
 TURNS+='{{$request.metadata.name}} {{$request.metadata.uid}} {{$request.spec.target.pod.name}} '
-TURNS+='{{or .heartbeatTime "-"}} {{.message}}{{"\n"}}{{end}}{{end}}{{end}}{{end}}{{end}}'
+TURNS+='{{or .heartbeatTime "-"}} {{printf "%q" (or .message "")}}{{"\n"}}{{end}}{{end}}{{end}}{{end}}{{end}}'
 # The UID of a pod, whether it is done, and its progress. It has annotations: one of them names the interceptor.
-POD='{{.metadata.uid}} {{or (index .metadata.annotations "'$ANNOTATION/done'") "-"}} '
-POD+='{{or (index .metadata.annotations "'$ANNOTATION/progress'") ""}}'
+POD='{{.metadata.uid}} {{if index .metadata.annotations "'$ANNOTATION/done'"}}done{{else}}-{{end}} '
+POD+='{{printf "%q" (or (index .metadata.annotations "'$ANNOTATION/progress'") "")}}'
 
 main() {
     local turns request uid pod beat message
@@ -45,36 +47,35 @@ serve() {
     now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
     found=$("${KUBECTL[@]}" get pod "$pod" --ignore-not-found --output=go-template="$POD") || return 1
     read -r pod_uid is_done progress <<<"$found"
-    # A quote, a backslash or a control character would make the patch bad JSON.
-    progress=${progress//[\"\\[:cntrl:]]/}
     if [ "$beat" = - ]; then
         if [ "$pod_uid" = "$request" ]; then
             "${KUBECTL[@]}" annotate pod "$pod" --overwrite "$ANNOTATION/requested=true" >/dev/null || return 1
         fi
         say "$request: it begins"
-        report '"startTime":"'"$now"'","heartbeatTime":"'"$now"'","message":"waiting for the pod to write a checkpoint"'
+        report 'startTime: "'"$now"'", heartbeatTime: "'"$now"'", message: waiting for the pod to write a checkpoint'
     elif [ "$pod_uid" != "$request" ]; then
-        report '"completionTime":"'"$now"'","message":"the pod is gone"'
+        report 'completionTime: "'"$now"'", message: the pod is gone'
     elif [ "$is_done" != - ]; then
-        report '"completionTime":"'"$now"'","message":"checkpoint written"'
-    elif [ -n "$progress" ] && [ "$progress" != "$message" ]; then
-        report "\"message\":\"$progress\"$(heartbeat 60)"
+        report 'completionTime: "'"$now"'", message: checkpoint written'
+    elif [ "$progress" != '""' ] && [ "$progress" != "$message" ]; then
+        report "message: $progress$(heartbeat 60)"
     elif [ -n "$(heartbeat 180)" ]; then
-        report "\"message\":\"$message\"$(heartbeat 180)"
+        report "message: $message$(heartbeat 180)"
     fi
 }
 
 # heartbeat SECONDS: the field, if the last heartbeat is as old.
 heartbeat() {
     if [ $(($(date -d "$now" +%s) - $(date -d "$beat" +%s))) -ge "$1" ]; then
-        printf ',"heartbeatTime":"%s"' "$now"
+        printf ', heartbeatTime: "%s"' "$now"
     fi
 }
 
-# report FIELDS: changes these fields of our entry. With the UID, no other request of this name is changed.
+# report FIELDS: changes these fields of our entry, in YAML, which kubectl takes for JSON when it begins with a brace. With the
+# UID, no other request of this name is changed.
 report() {
     "${KUBECTL[@]}" patch evictionrequest "$request" --subresource=status --patch \
-        '{"metadata":{"uid":"'"$uid"'"},"status":{"interceptors":[{"name":"'$NAME'",'"$1"'}]}}' >/dev/null
+        'metadata: {uid: "'"$uid"'"}'$'\n''status: {interceptors: [{name: "'$NAME'", '"$1"'}]}' >/dev/null
 }
 
 say() {

@@ -8,12 +8,6 @@ use drydock_runtime::Pod;
 
 /// Our entry in the requesters of an EvictionRequest, and the field manager that applies it.
 pub const REQUESTER: &str = NODE_MAINTENANCE;
-/// Annotation on a node under maintenance: who made it unschedulable, [`CORDONED_BY_US`] or [`CORDONED_BY_OTHERS`].
-pub(crate) const CORDONED_BY: &str = "nodemaintenance.k8s.io/cordoned-by";
-/// The node was schedulable when its maintenance began: it becomes schedulable again.
-pub(crate) const CORDONED_BY_US: &str = "nodemaintenance.k8s.io";
-/// The node was already unschedulable: it stays so.
-pub(crate) const CORDONED_BY_OTHERS: &str = "other";
 
 /// The settings of the machine.
 #[derive(Clone, Debug)]

@@ -43,7 +43,6 @@ mod machine;
 mod io;
 
 pub use actions::{Action, RequestChange, Task};
-pub(crate) use config::{CORDONED_BY, CORDONED_BY_OTHERS, CORDONED_BY_US};
 pub use config::{Config, REQUESTER};
 pub use io::controller::{Options, run};
 pub use machine::{MachineMemory, step};

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Arg, Parser};
+use clap::{Arg, Args, Parser, Subcommand};
 use drydock_api::eviction_request::interceptors;
 use drydock_command::logs::Verbosity;
 use drydock_command::{FlagsRefusal, duration};
@@ -14,8 +14,17 @@ use crate::controllers;
 
 /// Runs the controllers of coordination.k8s.io/v1alpha1 EvictionRequest and NodeMaintenance.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "drydock-controller-manager", version, mut_args(own_help))]
+#[command(
+    name = "drydock-controller-manager",
+    version,
+    args_conflicts_with_subcommands = true,
+    mut_args(own_help)
+)]
 pub struct Flags {
+    /// Do something else instead of running the controllers
+    #[command(subcommand)]
+    pub command: Option<ManagerCommand>,
+
     /// YAML file of flags, as `bind-address: 127.0.0.1`; a flag on the command line wins
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -68,6 +77,27 @@ pub struct Flags {
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub advertise_planned: bool,
+}
+
+/// What a person runs.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ManagerCommand {
+    /// Removes Drydock from a cluster, as the user of a kubeconfig, and leaves each node as it was before its maintenance, and each Deployment and autoscaler with the number that it had before a surge. It may be run again, also after parts were removed by hand or when it was interrupted. The objects of the embedded store go with its volume
+    Remove(RemoveFlags),
+}
+
+/// Flags of `remove`.
+#[derive(Clone, Debug, Args)]
+pub struct RemoveFlags {
+    /// Print what would be changed, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Kubeconfig of the cluster; if absent, the files that KUBECONFIG names, or ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig; the current one if absent
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
 }
 
 impl Flags {
@@ -132,6 +162,20 @@ mod tests {
         for manifest in manifests {
             let flags = drydock_command::manual::in_manifest(manifest);
             assert!(!flags.is_empty() && read(&flags).is_ok(), "{:?}", read(&flags));
+        }
+    }
+
+    #[test]
+    fn a_removal_has_flags_of_its_own() {
+        let removal = |arguments: &[&str]| match read(arguments).unwrap().command {
+            Some(ManagerCommand::Remove(flags)) => flags,
+            None => panic!("no removal"),
+        };
+        assert!(!removal(&["remove"]).dry_run);
+        let flags = removal(&["remove", "--dry-run", "--kubeconfig=f", "--context=c"]);
+        assert!(flags.dry_run && flags.kubeconfig == Some("f".into()) && flags.context == Some("c".into()));
+        for wrong in [&["remove", "--leader-elect"][..], &["remove", "now"], &["--leader-elect", "remove"]] {
+            assert!(read(wrong).is_err(), "{wrong:?}");
         }
     }
 

@@ -1,17 +1,18 @@
-//! drydock-controller-manager: acts on EvictionRequests and NodeMaintenances.
+//! drydock-controller-manager: acts on EvictionRequests and NodeMaintenances. Its subcommand `remove` removes Drydock.
 //!
 //! Parse all configuration, then build, then bind, then run.
 
 mod controllers;
 mod direct;
 mod flags;
+mod remove;
 mod run;
 
 use std::process::ExitCode;
 
 use drydock_command::logs;
 
-use crate::flags::Flags;
+use crate::flags::{Flags, ManagerCommand};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -21,7 +22,12 @@ fn main() -> ExitCode {
         Ok(flags) => flags,
         Err(refusal) => return refusal.print(),
     };
-    logs::start(flags.verbosity);
+    // A removal prints its lines; only warnings are logged beside them.
+    if flags.command.is_some() {
+        logs::start_quietly();
+    } else {
+        logs::start(flags.verbosity);
+    }
     match start(flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => drydock_command::fail("drydock-controller-manager", error.as_ref()),
@@ -30,5 +36,8 @@ fn main() -> ExitCode {
 
 fn start(flags: Flags) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run::run(flags))
+    match flags.command {
+        Some(ManagerCommand::Remove(flags)) => runtime.block_on(remove::run(&flags)),
+        None => runtime.block_on(run::run(flags)),
+    }
 }

@@ -27,6 +27,7 @@ pub mod queue;
 pub mod refusal;
 pub mod round_robin;
 pub mod skew;
+pub mod surge_record;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
 mod undone_by_others;

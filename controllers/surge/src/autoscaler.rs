@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use drydock_api::metav1::ManagedFieldsEntry;
+use drydock_runtime::surge_record::{FoundRecord, RECORD};
 use drydock_runtime::{Cacheable, ObjectKey};
 use serde::Deserialize;
 
-use crate::record::{FoundRecord, RECORD};
 use crate::scale::{Scale, applied_by};
 
 /// A HorizontalPodAutoscaler.
@@ -115,7 +115,7 @@ impl From<WireAutoscaler> for HorizontalPodAutoscaler {
             min_replicas: spec.min_replicas.unwrap_or(1),
             max_replicas: spec.max_replicas,
             applied_by: applied_by(meta.managed_fields.unwrap_or_default(), "minReplicas"),
-            record: FoundRecord::read(annotation.map(String::as_str)),
+            record: FoundRecord::read(annotation.map(String::as_str), &meta.uid),
             name: meta.name,
             namespace: meta.namespace,
             uid: meta.uid,

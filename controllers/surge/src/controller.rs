@@ -14,6 +14,7 @@ use drydock_interceptor_runtime::entry::is_turn_of;
 use drydock_runtime::cache::api;
 use drydock_runtime::events::{Regarding, Severity};
 use drydock_runtime::queue::WorkQueue;
+use drydock_runtime::surge_record::{FoundRecord, RECORD, SurgeRecord};
 use drydock_runtime::{
     Cacheable, CallError, ControllerContext, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, Requeue,
     after_failed_write, run_workers,
@@ -27,7 +28,6 @@ use tracing::info;
 use crate::autoscaler::HorizontalPodAutoscaler;
 use crate::decide::{SurgeDecision, SurgeTurn, SurgeWrite, decide, refuse};
 use crate::deployment::Deployment;
-use crate::record::{FoundRecord, RECORD, SurgeRecord};
 use crate::turns::TurnTable;
 use crate::workloads::{DeploymentOf, ScaleHolder, Workloads};
 
@@ -222,7 +222,7 @@ impl SurgeController {
         holder: &ScaleHolder,
         write: &SurgeWrite,
     ) -> Result<(), kube::Error> {
-        let record = write.record.as_ref().map(|record| record.annotation());
+        let record = write.record.as_ref().map(|record| record.annotation(object.uid()));
         let patch = json!({
             "metadata": {
                 "uid": object.uid(), "resourceVersion": object.resource_version(),

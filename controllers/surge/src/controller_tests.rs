@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use drydock_runtime::surge_record::SurgeRecord;
 use drydock_runtime::testing;
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::*;
-use crate::record::SurgeRecord;
 
 type Requests = Arc<Mutex<Vec<(String, Value)>>>;
 

@@ -17,12 +17,12 @@ use std::time::Duration;
 use drydock_api::eviction_request::transitions::CLOCK_SKEW;
 use drydock_interceptor_runtime::TurnEnd;
 use drydock_runtime::PodDisruptionBudget;
+use drydock_runtime::surge_record::{FoundRecord, SurgeRecord};
 use jiff::Timestamp;
 
 use crate::amount::would_allow_with_one_more;
 use crate::decline::{turn_refusal, workload_refusal};
 use crate::deployment::Deployment;
-use crate::record::{FoundRecord, SurgeRecord};
 use crate::scale::Scale;
 
 /// A pod of the Deployment that has a live request and has not begun to leave.

@@ -200,7 +200,7 @@ fn a_surge_never_lowers_the_least_number_of_an_autoscaler() {
         let write = decide(&deployment(3), &scale, &[turn("a", 5, 0)], at(10)).write.expect("a surge");
         let record = write.record.expect("a record");
         assert_eq!((write.number, record.delta), (number + 1, 1));
-        assert!(matches!(FoundRecord::read(Some(&record.annotation())), FoundRecord::Valid(_)));
+        assert!(matches!(FoundRecord::read(Some(&record.annotation("o")), "o"), FoundRecord::Valid(_)));
     }
 }
 

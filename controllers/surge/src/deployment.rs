@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use drydock_api::metav1::ManagedFieldsEntry;
 use drydock_api::text::cut;
 use drydock_runtime::Cacheable;
+use drydock_runtime::surge_record::{FoundRecord, RECORD};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::Deserialize;
 
 use crate::amount::resolve;
-use crate::record::{FoundRecord, RECORD};
 use crate::scale::{Scale, applied_by};
 
 /// Annotation with which an owner opts a Deployment in; its value is `true`.
@@ -181,6 +181,7 @@ impl From<WireDeployment> for Deployment {
         let mut conditions = status.conditions.unwrap_or_default().into_iter();
         let deadline = spec.progress_deadline_seconds.unwrap_or(DEFAULT_PROGRESS_DEADLINE);
         Self {
+            record: FoundRecord::read(annotations.get(RECORD).map(String::as_str), &meta.uid).of_replicas(),
             name: meta.name,
             namespace: meta.namespace,
             uid: meta.uid,
@@ -188,7 +189,6 @@ impl From<WireDeployment> for Deployment {
             generation: meta.generation,
             is_deleting: meta.deletion_timestamp.is_some(),
             is_opted_in: annotations.get(OPT_IN).is_some_and(|value| value == "true"),
-            record: FoundRecord::read(annotations.get(RECORD).map(String::as_str)).of_replicas(),
             applied_by: applied_by(managers, "replicas"),
             replicas: spec.replicas.unwrap_or(1),
             max_surge: (!is_recreate)

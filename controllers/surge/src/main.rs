@@ -8,7 +8,6 @@ mod decline;
 mod amount;
 mod autoscaler;
 mod deployment;
-mod record;
 mod scale;
 
 mod replica_set;

@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicU64;
 
 use drydock_api::eviction_request::transitions::gives_turns;
+use drydock_runtime::surge_record::FoundRecord;
 use prometheus_client::metrics::gauge::Gauge;
 
 use crate::controller::SurgeController;
-use crate::record::FoundRecord;
 
 type RecordGauge = Gauge<u64, AtomicU64>;
 
@@ -53,13 +53,13 @@ pub fn register(controller: &SurgeController) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use drydock_runtime::surge_record::SurgeRecord;
     use drydock_runtime::testing;
     use jiff::Timestamp;
     use serde_json::json;
 
     use super::*;
     use crate::deployment::Deployment;
-    use crate::record::SurgeRecord;
     use crate::turns::TurnTable;
     use crate::workloads::Workloads;
 

@@ -2,8 +2,7 @@
 //! it. Nobody but its owner and the surge may set it, and the record stands beside it.
 
 use drydock_api::metav1::ManagedFieldsEntry;
-
-use crate::record::{FoundRecord, SurgeRecord};
+use drydock_runtime::surge_record::{FoundRecord, SurgeRecord};
 
 /// A number and its record.
 #[derive(Clone, Debug)]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drydock_runtime::cache::{OwnerRef, reflect};
+use drydock_runtime::surge_record::FoundRecord;
 use drydock_runtime::{Cacheable, ControllerContext, ObjectChange, ObjectKey, Pod, Store};
 use kube::Client;
 use parking_lot::RwLock;
@@ -12,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::autoscaler::HorizontalPodAutoscaler;
 use crate::deployment::Deployment;
-use crate::record::FoundRecord;
 use crate::replica_set::ReplicaSet;
 use crate::scale::Scale;
 

@@ -67,9 +67,33 @@ pub async fn client_with(
     flag: &str,
     kubeconfig: Option<&Path>,
 ) -> anyhow::Result<Client> {
-    let mut config = config(flag, kubeconfig).await?;
+    let config = config(flag, kubeconfig).await?;
     let from = kubeconfig.map(|file| format!("{flag} {}", file.display()));
     let from = from.unwrap_or_else(|| "the in-cluster configuration".to_owned());
+    client_by(config, keep_alive, flag, from)
+}
+
+/// The configuration of a person: by `kubeconfig`, or by the files that KUBECONFIG names, or by ~/.kube/config. Never the
+/// in-cluster configuration: a file that cannot be read must not lead to another cluster.
+pub async fn config_of_person(
+    flag: &str,
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+) -> anyhow::Result<Config> {
+    let read = match kubeconfig {
+        Some(file) => Kubeconfig::read_from(file).with_context(|| format!("{flag}: {}", file.display()))?,
+        None => Kubeconfig::read().with_context(|| format!("no kubeconfig can be read; give {flag}"))?,
+    };
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    Config::from_custom_kubeconfig(read, &options).await.context("the kubeconfig leads to no cluster")
+}
+
+/// A client of a person, by [`config_of_person`]. It never repeats a request.
+pub fn client_of_person(config: Config) -> anyhow::Result<Client> {
+    client_by(config, KeepAlive::default(), "--kubeconfig", "the kubeconfig".to_owned())
+}
+
+fn client_by(mut config: Config, keep_alive: KeepAlive, flag: &str, from: String) -> anyhow::Result<Client> {
     let observe = Observe::of(&config.cluster_url, from);
     // kube's own client handles proxies, and credentials that expire.
     if config.proxy_url.is_some() || config.auth_info.exec.is_some() {

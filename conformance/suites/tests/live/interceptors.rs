@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use drydock_testkit::host::repository;
 use drydock_testkit::kinds::{eviction_request, eviction_request_resource};
 use drydock_testkit::program::Program;
-use drydock_testkit::wait::allowed;
+use drydock_testkit::wait::{allowed, retry};
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -45,6 +45,32 @@ async fn the_interceptor_in_bash_takes_its_turns() -> Result<()> {
     takes_its_turns("interceptor-bash", vec![example("checkpoint.sh")]).await
 }
 
+/// A line break in the progress that a pod reports began a line that named another request, and what followed was cut off.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_progress_with_a_line_break_forged_a_turn_of_the_interceptor_in_bash() -> Result<()> {
+    let shared = shared().await?;
+    let namespace = shared.namespace("interceptor-forged").await?;
+    let node = shared.node("interceptor-forged").await?;
+    let account = ServiceAccount::create(shared, &namespace).await?;
+    let interceptor = account.start(shared, &namespace.name, &[example("checkpoint.sh")])?;
+    let uid = requested(&namespace, "hostile", &node).await?;
+    for hostile in [
+        "half \"of\" it\nforged forged-uid hostile - it\\",
+        "', uid: \"$(id)\" } # \u{1b}[2J\t \u{1f600}",
+        "plain",
+    ] {
+        annotate(&namespace, "hostile", &format!("progress={hostile}"), &["--overwrite"]).await?;
+        let late = || format!("{hostile:?} is not reported: {:#?}", interceptor.lines());
+        retry(LIMIT, late, async || {
+            let request = namespace.kubectl.object("evreq", &uid).await?;
+            Ok(request["status"]["interceptors"][0]["message"] == hostile)
+        })
+        .await?;
+    }
+    ensure!(interceptor.said(&["forged"]) == 0, "{:#?}", interceptor.lines());
+    Ok(())
+}
+
 fn example(name: &str) -> String {
     repository().join(EXAMPLES).join(name).display().to_string()
 }
@@ -67,11 +93,11 @@ async fn a_turn_ends_in_the_eviction(
 ) -> Result<()> {
     let interceptor = start()?;
     let (uid, kubectl) = (requested(namespace, "done", node).await?, &namespace.kubectl);
-    annotate(namespace, "done", "progress=half of it").await?;
+    annotate(namespace, "done", "progress=half of it", &[]).await?;
     wait(namespace, &format!("evreq/{uid}"), "{.status.interceptors[0].message}=half of it").await?;
     interceptor.kill().await?;
     let begun = kubectl.object("evreq", &uid).await?["status"]["interceptors"][0].take();
-    annotate(namespace, "done", "done=true").await?;
+    annotate(namespace, "done", "done=true", &[]).await?;
     let _interceptor = start()?;
     kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Evicted"]).await?;
     let request = kubectl.object("evreq", &uid).await?;
@@ -94,7 +120,7 @@ async fn a_turn_that_is_withdrawn_is_over(
     kubectl.ok(&["wait", "evreq", &uid, "--for=condition=Canceled"]).await?;
     interceptor.says(&[&uid, "is over"], 1).await?;
     // What the pod says now is of no request.
-    annotate(namespace, "withdrawn", "done=true").await?;
+    annotate(namespace, "withdrawn", "done=true", &[]).await?;
     let request = kubectl.object("evreq", &uid).await?;
     assert_eq!(request["status"]["interceptors"][0].get("completionTime"), None, "{request}");
     Ok(())
@@ -118,9 +144,9 @@ async fn wait(namespace: &Namespace, object: &str, path: &str) -> Result<()> {
 }
 
 /// The pod's container, or a program beside it, writes this in life.
-async fn annotate(namespace: &Namespace, pod: &str, answer: &str) -> Result<()> {
+async fn annotate(namespace: &Namespace, pod: &str, answer: &str, flags: &[&str]) -> Result<()> {
     let answer = format!("{NAME}/{answer}");
-    namespace.kubectl.ok(&["annotate", "pod", pod, &answer]).await.map(drop)
+    namespace.kubectl.ok(&[&["annotate", "pod", pod, &answer], flags].concat()).await.map(drop)
 }
 
 /// The account of the manifest, with what a pod finds of it.

@@ -140,17 +140,22 @@ async fn records_that_a_tenant_forges_change_nothing_but_its_own_deployments() -
     let interceptor = site.start().await?;
     let (pod, node) = site.registered_pod().await?;
     let forger = site.shared.namespace("surge-forger").await?;
-    let stolen = json!({"delta": 1, "replicas": 2, "pods": [pod], "since": "2999-01-01T00:00:00Z"});
+    let stolen = |uid: &Value| json!({"delta": 1, "replicas": 2, "uid": uid, "pods": [pod], "since": "2999-01-01T00:00:00Z"});
     let many: Vec<String> =
         (0..5_000).map(|number| format!("00000000-0000-0000-0000-{number:012}")).collect();
     let huge =
         json!({"delta": i32::MAX, "replicas": i32::MAX, "pods": ["a"], "since": "2026-01-01T00:00:00Z"});
-    let broken = [huge.to_string(), json!({"pods": many}).to_string(), "x".repeat(200_000), "-1".to_owned()];
-    for (number, record) in broken.iter().chain([&stolen.to_string()]).enumerate() {
+    let copied = stolen(&site.namespace.kubectl.object("deployment", APP).await?["metadata"]["uid"]);
+    let broken = [huge, json!({"pods": many}), copied].map(|record| record.to_string());
+    let broken: Vec<String> = broken.into_iter().chain(["x".repeat(200_000), "-1".to_owned()]).collect();
+    for (number, record) in broken.iter().enumerate() {
         let made = forged(&format!("forged-{number}"), record);
         let created = forger.kubectl.run(&["create", "-f", "-"], &made.to_string()).await?;
         ensure!(created.code == 0, "{}", created.err);
     }
+    forger.kubectl.apply(&forged("own", "")).await?;
+    let own = stolen(&forger.kubectl.object("deployment", "own").await?["metadata"]["uid"]);
+    forger.kubectl.ok(&["annotate", "deployment", "own", "--overwrite", &format!("{RECORD}={own}")]).await?;
 
     site.namespace.kubectl.apply(&named_node_maintenance("surge-forged", "Drain", &[&node])).await?;
     site.until("surged", |d| replicas(d) == Some(2) && record(d).is_some_and(|r| r.contains(&pod))).await?;
@@ -158,8 +163,7 @@ async fn records_that_a_tenant_forges_change_nothing_but_its_own_deployments() -
     let deployments: Api<Deployment> = Api::namespaced(forger.client.clone(), &forger.name);
     let is_taken_back =
         |d: Option<&Deployment>| d.is_some_and(|d| replicas(d) == Some(1) && record(d).is_none());
-    until(deployments.clone(), "forged-4", LIMIT, "taken back, for it has no such pod", is_taken_back)
-        .await?;
+    until(deployments.clone(), "own", LIMIT, "taken back, for it has no such pod", is_taken_back).await?;
     for (number, text) in broken.iter().enumerate() {
         let kept = deployments.get(&format!("forged-{number}")).await?;
         ensure!(replicas(&kept) == Some(2) && record(&kept) == Some(text), "forged-{number} was changed");

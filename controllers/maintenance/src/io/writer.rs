@@ -6,6 +6,7 @@ use drydock_api::eviction_request::maintenances::{MAINTENANCES_ANNOTATION, NODE_
 use drydock_api::eviction_request::{EvictionRequest, LocalPodReference, Requester, pod_labels};
 use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodType};
 use drydock_api::time::format_seconds;
+use drydock_runtime::cache::node::CORDONED_BY;
 use drydock_runtime::cache::{api, api_all};
 use drydock_runtime::{Cacheable, ControllerContext, Node, Pod, patch};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -13,11 +14,11 @@ use jiff::Timestamp;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 
+use crate::REQUESTER;
 use crate::actions::{Action, NodeConditionChange, RequestChange};
 use crate::config::Config;
 use crate::observed::ObservedChanges;
 use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
-use crate::{CORDONED_BY, REQUESTER};
 
 /// Nodes that are read at once to confirm that they are empty.
 const CONFIRM_AT_ONCE: usize = 8;

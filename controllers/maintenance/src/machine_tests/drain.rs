@@ -1,10 +1,10 @@
 //! Requests, counts, and the Drained condition.
 
 use drydock_api::metav1::find_condition;
+use drydock_runtime::cache::node::{CORDONED_BY, CORDONED_BY_OTHERS};
 
 use super::*;
 use crate::actions::EventSubject;
-use crate::{CORDONED_BY, CORDONED_BY_OTHERS};
 
 #[test]
 fn drain_asks_tier_by_tier_and_ends_drained() {

@@ -38,16 +38,17 @@ use drydock_api::node_maintenance::{
     DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStage, NodeMaintenanceStatus, PodReference, PodType,
     StageStatus,
 };
+use drydock_runtime::cache::node::{CORDONED_BY, CORDONED_BY_OTHERS, CORDONED_BY_US};
 use drydock_runtime::events::Severity;
 use drydock_runtime::{Node, ObjectChange, Pod};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::REQUESTER;
 use crate::actions::{Action, EventDraft, RequestChange, Task};
 use crate::observed::RequestTransition;
 use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
 use crate::observed::{ChangesSince, LostRequest, PodLocation, uncordoned_by};
-use crate::{CORDONED_BY, CORDONED_BY_OTHERS, CORDONED_BY_US, REQUESTER};
 
 const NOW: &str = "2026-01-01T12:00:00Z";
 

@@ -12,9 +12,9 @@ use drydock_api::node_maintenance::NodeMaintenanceStage;
 use drydock_api::reasons::NODE_UPDATE_REFUSED;
 use drydock_api::text::quoted;
 use drydock_runtime::Node;
+use drydock_runtime::cache::node::CORDONED_BY;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::CORDONED_BY;
 use crate::actions::MaintenanceDecision;
 use crate::nodes::cordon::{UncordonConflicts, conflict_text};
 use crate::world::WorldView;

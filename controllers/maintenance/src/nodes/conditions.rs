@@ -8,19 +8,15 @@ use drydock_api::eviction_request::maintenances::MaintenanceReference;
 use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage, PodType};
 use drydock_api::text::cut;
 use drydock_runtime::Node;
+use drydock_runtime::cache::node::{
+    DRAINED, DRAINING, IN_PROGRESS, OUR_CONDITION_TYPES, PLANNED, has_our_conditions,
+};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::actions::{Action, MaintenanceDecision, NodeConditionChange, Task};
 use crate::nodes::drained_message::{DrainedText, recorded};
 use crate::world::WorldView;
 
-const IN_PROGRESS: &str = "MaintenanceInProgress";
-const DRAINING: &str = "DrainInProgress";
-const DRAINED: &str = "Drained";
-const PLANNED: &str = "MaintenancePlanned";
-/// The condition types that are ours. A node may have a condition Drained of others: it is ours only beside
-/// MaintenanceInProgress or MaintenancePlanned.
-const OUR_CONDITION_TYPES: [&str; 4] = [IN_PROGRESS, DRAINING, DRAINED, PLANNED];
 /// Longest message of a condition.
 const MAX_MESSAGE: usize = 1024;
 
@@ -77,7 +73,7 @@ fn recorded_by(set: &[NodeConditionChange]) -> Option<PodType> {
 
 /// Whether the conditions of our types on a node were set by us: others may have one of the name Drained.
 fn is_ours(node: &Node) -> bool {
-    node.condition(IN_PROGRESS).is_some() || node.condition(PLANNED).is_some()
+    has_our_conditions(node.conditions.iter().map(|condition| condition.type_.as_str()))
 }
 
 /// The conditions of our types that a node should have.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage};
 use drydock_api::time::format_seconds;
+use drydock_runtime::cache::node::{CORDONED_BY, CORDONED_BY_OTHERS, CORDONED_BY_US};
 use drydock_runtime::events::reasons::CORDON_CONFLICT;
 use drydock_runtime::{Node, UndoneByOthers};
 use jiff::Timestamp;
 
 use crate::actions::{Action, MaintenanceDecision};
 use crate::world::WorldView;
-use crate::{CORDONED_BY, CORDONED_BY_OTHERS, CORDONED_BY_US};
 
 /// Most maintenances that an event names.
 const MAX_NAMED: usize = 5;

@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::PodType;
+use drydock_runtime::cache::node::CORDONED_BY;
 use drydock_runtime::{HostCaches, Node, NodeWriteRefusals, ObjectChange, Pod};
 use parking_lot::Mutex;
 
+use crate::REQUESTER;
 use crate::observed::asked_again::AskedAgain;
-use crate::{CORDONED_BY, REQUESTER};
 
 pub(crate) use our_requests::OurRequests;
 pub(crate) use request_transition::RequestTransition;

@@ -8,7 +8,7 @@ mod cacheable;
 mod caches;
 mod key_index;
 mod kube_object;
-mod node;
+pub mod node;
 mod own_kinds;
 mod pod;
 mod pod_wire;

@@ -7,6 +7,30 @@ use serde::{Deserialize, Serialize};
 use super::cacheable::Cacheable;
 use super::pod_wire::null_as_default;
 
+/// Annotation of a node under maintenance: who made it unschedulable, [`CORDONED_BY_US`] or [`CORDONED_BY_OTHERS`].
+pub const CORDONED_BY: &str = "nodemaintenance.k8s.io/cordoned-by";
+/// Drydock: the node is schedulable again after the maintenance.
+pub const CORDONED_BY_US: &str = "nodemaintenance.k8s.io";
+/// Others, before the maintenance: the node stays unschedulable.
+pub const CORDONED_BY_OTHERS: &str = "other";
+
+/// Condition of a node that a maintenance holds.
+pub const IN_PROGRESS: &str = "MaintenanceInProgress";
+/// Condition of a node that is drained, or is to be.
+pub const DRAINING: &str = "DrainInProgress";
+/// Condition of a node that is drained, or is to be.
+pub const DRAINED: &str = "Drained";
+/// Condition of a node that a maintenance in stage Idle selects.
+pub const PLANNED: &str = "MaintenancePlanned";
+/// The condition types that are Drydock's, on a node for which [`has_our_conditions`] is true.
+pub const OUR_CONDITION_TYPES: [&str; 4] = [IN_PROGRESS, DRAINING, DRAINED, PLANNED];
+
+/// Whether the conditions of [`OUR_CONDITION_TYPES`] on a node are Drydock's. Others may have a condition Drained: it is
+/// Drydock's only beside MaintenanceInProgress or MaintenancePlanned.
+pub fn has_our_conditions<'t>(types: impl IntoIterator<Item = &'t str>) -> bool {
+    types.into_iter().any(|type_| [IN_PROGRESS, PLANNED].contains(&type_))
+}
+
 /// A node.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(from = "WireNode")]

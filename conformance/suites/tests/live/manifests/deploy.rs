@@ -125,7 +125,7 @@ async fn the_components_go_with_every_installation() -> Result<()> {
         }
         assert!(!made.contains("insecureSkipVerify"), "{made}");
         assert_eq!(made.matches("cidr: 192.0.2.0/24").count(), PROGRAMS.len() + 1, "{made}");
-        // deploy/remove finds cluster-scoped objects by this label.
+        // The removal finds cluster-scoped objects by this label.
         for object in made.split("\n---\n") {
             assert!(object.contains("\n    app.kubernetes.io/part-of: drydock\n"), "{object}");
         }

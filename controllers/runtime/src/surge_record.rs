@@ -1,7 +1,11 @@
 //! The record of a surge: what was added to a number, and for which pods. It is an annotation of the object that has the
 //! number (`spec.replicas` of a Deployment, or `spec.minReplicas` of its autoscaler) and is written in the same update, so
-//! that one is never there without the other.
+//! that one is never there without the other. drydock-surge-interceptor writes it; the removal of Drydock reads it too.
+//!
+//! The annotation names the UID of its object. A copy of the object has its annotations and another UID: nothing was added to
+//! the copy's number, and nothing is taken back from it.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use drydock_api::text::cut;
@@ -12,13 +16,11 @@ use serde::{Deserialize, Serialize};
 pub const RECORD: &str = "surge.coordination.k8s.io/record";
 
 /// A surge that stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurgeRecord {
     /// What was added to the number.
     pub delta: i32,
     /// The number as it was written, with the delta.
-    #[serde(rename = "replicas")]
     pub number: i32,
     /// UIDs of the pods that are to be evicted, one for each replica that was added.
     pub pods: BTreeSet<String>,
@@ -26,7 +28,19 @@ pub struct SurgeRecord {
     pub since: Timestamp,
 }
 
-/// The annotation as it is found on a Deployment.
+/// The annotation's JSON.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WireSurgeRecord<'a> {
+    delta: i32,
+    replicas: i32,
+    /// The UID of the object that has the annotation.
+    uid: Cow<'a, str>,
+    pods: Cow<'a, BTreeSet<String>>,
+    since: Timestamp,
+}
+
+/// The annotation as it is found on an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum FoundRecord {
     /// There is none.
@@ -51,9 +65,12 @@ impl SurgeRecord {
         count(&self.pods)
     }
 
-    /// The value of the annotation.
-    pub fn annotation(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+    /// The value of the annotation on the object with this UID.
+    pub fn annotation(&self, uid: &str) -> String {
+        let Self { delta, number: replicas, ref pods, since } = *self;
+        let wire =
+            WireSurgeRecord { delta, replicas, uid: Cow::Borrowed(uid), pods: Cow::Borrowed(pods), since };
+        serde_json::to_string(&wire).unwrap_or_default()
     }
 
     /// What is to be taken back from the number as it is now: the delta, but never so much that it is lower than before the
@@ -80,15 +97,21 @@ fn count(pods: &BTreeSet<String>) -> i32 {
 }
 
 impl FoundRecord {
-    /// Reads an annotation.
-    pub fn read(annotation: Option<&str>) -> Self {
+    /// Reads the annotation of the object with this UID.
+    pub fn read(annotation: Option<&str>, uid: &str) -> Self {
         let Some(text) = annotation else { return Self::Absent };
-        match serde_json::from_str::<SurgeRecord>(text) {
-            Ok(record) => match record.contradiction() {
-                None => Self::Valid(record),
-                Some(why) => Self::Broken(why.to_owned()),
-            },
-            Err(error) => Self::Broken(cut(&error.to_string(), MAX_WHY)),
+        let wire = match serde_json::from_str::<WireSurgeRecord<'_>>(text) {
+            Ok(wire) => wire,
+            Err(error) => return Self::Broken(cut(&error.to_string(), MAX_WHY)),
+        };
+        if wire.uid != uid {
+            return Self::Broken("uid is that of another object".to_owned());
+        }
+        let WireSurgeRecord { delta, replicas: number, pods, since, .. } = wire;
+        let record = SurgeRecord { delta, number, pods: pods.into_owned(), since };
+        match record.contradiction() {
+            None => Self::Valid(record),
+            Some(why) => Self::Broken(why.to_owned()),
         }
     }
 
@@ -129,15 +152,18 @@ mod tests {
     fn a_record_is_read_as_it_was_written() {
         let written = record(3, &["a", "b"]);
         assert_eq!((written.delta, written.number), (2, 5));
-        assert_eq!(FoundRecord::read(Some(&written.annotation())), FoundRecord::Valid(written));
-        assert_eq!(FoundRecord::read(None), FoundRecord::Absent);
+        assert_eq!(FoundRecord::read(Some(&written.annotation("o")), "o"), FoundRecord::Valid(written));
+        assert_eq!(FoundRecord::read(None, "o"), FoundRecord::Absent);
     }
 
-    /// deploy/remove reads both numbers with a regular expression.
+    /// A copy of a Deployment, as a restored backup is one, lost replicas that no surge had added to it.
     #[test]
-    fn delta_and_replicas_are_the_first_fields_in_this_order() {
-        let annotation = record(3, &["a"]).annotation();
-        assert!(annotation.starts_with(r#"{"delta":1,"replicas":4,"#), "{annotation}");
+    fn a_record_that_was_copied_from_another_object_takes_nothing_back() {
+        let copied = record(3, &["a"]).annotation("original");
+        for uid in ["copy", ""] {
+            let found = FoundRecord::read(Some(&copied), uid);
+            assert_eq!(found, FoundRecord::Broken("uid is that of another object".into()), "{uid}");
+        }
     }
 
     #[test]
@@ -147,16 +173,22 @@ mod tests {
             "null",
             "2",
             r#"{"delta":1}"#,
-            r#"{"delta":0,"replicas":1,"pods":[],"since":"2026-01-01T00:00:00Z"}"#,
-            r#"{"delta":1,"replicas":3,"pods":["a","b"],"since":"2026-01-01T00:00:00Z"}"#,
-            r#"{"delta":2,"replicas":3,"pods":["a","a"],"since":"2026-01-01T00:00:00Z"}"#,
-            r#"{"delta":2,"replicas":3,"pods":["a"],"since":"2026-01-01T00:00:00Z"}"#,
-            r#"{"delta":-1,"replicas":3,"pods":["a"],"since":"2026-01-01T00:00:00Z"}"#,
-            r#"{"delta":1,"replicas":1,"pods":["a"],"since":"2026-01-01T00:00:00Z"}"#,
-            r#"{"delta":1,"replicas":2,"pods":["a"],"since":"yesterday"}"#,
-            r#"{"delta":1,"replicas":2,"pods":["a"],"since":"2026-01-01T00:00:00Z","more":1}"#,
+            r#"{"delta":0,"replicas":1,"pods":[],"since":"2026-01-01T00:00:00Z","uid":"o"}"#,
+            r#"{"delta":1,"replicas":3,"pods":["a","b"],"since":"2026-01-01T00:00:00Z","uid":"o"}"#,
+            r#"{"delta":2,"replicas":3,"pods":["a","a"],"since":"2026-01-01T00:00:00Z","uid":"o"}"#,
+            r#"{"delta":2,"replicas":3,"pods":["a"],"since":"2026-01-01T00:00:00Z","uid":"o"}"#,
+            r#"{"delta":-1,"replicas":3,"pods":["a"],"since":"2026-01-01T00:00:00Z","uid":"o"}"#,
+            r#"{"delta":1,"replicas":1,"pods":["a"],"since":"2026-01-01T00:00:00Z","uid":"o"}"#,
+            r#"{"delta":1,"replicas":2,"pods":["a"],"since":"yesterday","uid":"o"}"#,
+            r#"{"delta":1,"replicas":2,"pods":["a"],"since":"2026-01-01T00:00:00Z","uid":"o","more":1}"#,
+            r#"{"delta":1,"replicas":2,"pods":["a"],"since":"2026-01-01T00:00:00Z"}"#,
+            r#"{"delta":1.5,"replicas":3,"pods":["a"],"since":"2026-01-01T00:00:00Z","uid":"o"}"#,
+            r#"{"delta":NaN,"replicas":3,"pods":["a"],"since":"2026-01-01T00:00:00Z","uid":"o"}"#,
+            r#"{"delta":4294967297,"replicas":3,"pods":["a"],"since":"2026-01-01T00:00:00Z","uid":"o"}"#,
+            r#"{"delta":1,"replicas":-2147483648,"pods":["a"],"since":"2026-01-01T00:00:00Z","uid":"o"}"#,
+            "{\"delta\":1,\"replicas\":2,\"pods\":[\"a\"]}\nshop|victim||2|{\"delta\":2,\"replicas\":2}",
         ] {
-            let found = FoundRecord::read(Some(text)).of_replicas();
+            let found = FoundRecord::read(Some(text), "o").of_replicas();
             assert!(matches!(found, FoundRecord::Broken(_)), "{text}");
         }
     }
@@ -166,7 +198,7 @@ mod tests {
     fn why_a_record_is_broken_is_short_however_long_the_annotation_is() {
         let long = "a".repeat(250_000);
         for text in [format!(r#"{{"{long}":1}}"#), format!(r#"{{"delta":"{long}"}}"#)] {
-            let found = FoundRecord::read(Some(&text));
+            let found = FoundRecord::read(Some(&text), "o");
             assert!(
                 matches!(&found, FoundRecord::Broken(why) if why.chars().count() <= MAX_WHY),
                 "{text:.20}"
@@ -179,7 +211,7 @@ mod tests {
     fn the_delta_of_an_autoscaler_may_be_more_than_its_pods() {
         let written = SurgeRecord::new(2, 5, ["a".to_owned()].into(), Timestamp::UNIX_EPOCH);
         assert_eq!((written.delta, written.number, written.surged()), (4, 6, 1));
-        let found = FoundRecord::read(Some(&written.annotation()));
+        let found = FoundRecord::read(Some(&written.annotation("o")), "o");
         assert_eq!(found, FoundRecord::Valid(written));
         assert!(matches!(found.of_replicas(), FoundRecord::Broken(_)));
     }
