@@ -9,6 +9,7 @@ use kube::api::{Api, DeleteParams, DynamicObject};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, Error};
 
+use crate::host_wait::{is_unserved, wait_for_host};
 use crate::listing::ObjectScope;
 use crate::plan::SeenVersion;
 use crate::report::{RemovalReport, said};
@@ -57,8 +58,21 @@ impl Deletion {
     ) -> Result<Option<DeletedObject>, DeletionError> {
         let (api, what) = (self.scope.api_of(client, key), self.scope.name_of(key));
         let failed = |source| DeletionError::Call { what: what.clone(), source: Box::new(source) };
+        let mut unserved = None;
         for _ in 0..MAX_TRIES {
-            let Some(object) = find(&api, &key.name).await.map_err(failed)? else { return Ok(None) };
+            if let Some(error) = unserved.take() {
+                report.progress(&format!("{what} is tried again: {}", said(&error)));
+                wait_for_host(&error).await;
+            }
+            let object = match find(&api, &key.name).await {
+                Ok(Some(object)) => object,
+                Ok(None) => return Ok(None),
+                Err(error) if is_unserved(&error) => {
+                    unserved = Some(error);
+                    continue;
+                }
+                Err(error) => return Err(failed(error)),
+            };
             if !(self.is_meant)(&object) {
                 return Ok(None);
             }
@@ -76,11 +90,12 @@ impl Deletion {
                 Err(error) => match classify(&error) {
                     ApiErrorKind::NotFound => return Ok(None),
                     ApiErrorKind::Conflict => {}
+                    ApiErrorKind::Throttled | ApiErrorKind::Unavailable => unserved = Some(error),
                     _ => return Err(failed(error)),
                 },
             }
         }
-        Err(DeletionError::Changing { what })
+        Err(unserved.map_or_else(|| DeletionError::Changing { what: what.clone() }, failed))
     }
 
     fn params(&self, seen: &SeenVersion) -> DeleteParams {

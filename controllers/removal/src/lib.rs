@@ -22,6 +22,8 @@ mod report;
 
 mod listing;
 
+mod host_wait;
+
 mod deletion;
 mod undo;
 

@@ -8,10 +8,14 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams, ObjectList, Partial
 use kube::core::GroupVersionKind;
 use kube::{Client, Error, Resource};
 
+use crate::host_wait::{is_unserved, wait_for_host};
+
 /// Objects of a page: the host answers with no more at a time, and no more are held. An object may have 1.5 MiB.
 const PAGE: u32 = 100;
 /// How often a list begins anew, because the host has forgotten where it was.
 const MAX_RESTARTS: usize = 3;
+/// How often a page is read again, because the host could not serve it.
+const MAX_REPEATS: usize = 8;
 
 /// A kind of objects, in one namespace or in the whole cluster.
 #[derive(Clone, Debug)]
@@ -89,15 +93,21 @@ impl ObjectScope {
     }
 }
 
-/// The keys of what `keep` is true for on all pages. It begins anew when the host has forgotten its place in the list (410).
+/// The keys of what `keep` is true for on all pages. It begins anew when the host has forgotten its place in the list (410),
+/// and reads a page again that the host could not serve.
 async fn in_pages<K: Clone + Debug + Resource>(
     first: ListParams,
     read: impl AsyncFn(ListParams) -> Result<ObjectList<K>, Error>,
     keep: impl Fn(&K) -> bool,
 ) -> Result<Vec<ObjectKey>, Error> {
-    let (mut kept, mut restarts, mut next) = (Vec::new(), 0, first.clone());
+    let (mut kept, mut restarts, mut repeats, mut next) = (Vec::new(), 0, 0, first.clone());
     loop {
-        let page = match read(next).await {
+        let page = match read(next.clone()).await {
+            Err(error) if is_unserved(&error) && repeats < MAX_REPEATS => {
+                repeats += 1;
+                wait_for_host(&error).await;
+                continue;
+            }
             Err(Error::Api(status)) if status.code == 410 && restarts < MAX_RESTARTS => {
                 restarts += 1;
                 kept.clear();
@@ -169,6 +179,17 @@ mod tests {
         let (names, asked) = listed(answers).await;
         assert_eq!(names.unwrap_or_default(), ["a", "b"]);
         assert_eq!(asked, [None, Some("t".to_owned()), None]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_was_busy_for_a_moment_ended_the_removal() {
+        let busy = || Err(Error::Api(Status::failure("busy", "TooManyRequests").with_code(429).boxed()));
+        let (names, asked) = listed(vec![page(&["a"], Some("t")), busy(), page(&["b"], None)]).await;
+        assert_eq!(names.unwrap_or_default(), ["a", "b"]);
+        assert_eq!(asked, [None, Some("t".to_owned()), Some("t".to_owned())]);
+        let (names, asked) = listed((0..100).map(|_| busy()).collect()).await;
+        assert!(names.is_err());
+        assert_eq!(asked.len(), 1 + MAX_REPEATS);
     }
 
     #[tokio::test]

@@ -35,7 +35,7 @@ pub enum RemovalMode {
 /// Why Drydock is not removed, or not wholly.
 #[derive(Debug, thiserror::Error)]
 pub enum RemovalError {
-    /// A step failed before the controllers were gone. Nothing was taken back yet: they would undo it.
+    /// A call failed. Before the controllers are gone that ends the removal, as they would undo what is taken back.
     #[error("{what}: {}", said(cause))]
     Step {
         /// What was done.
@@ -100,7 +100,13 @@ impl RunningRemoval<'_, '_> {
         }
         let deletion = all(ObjectScope::cluster(GROUP, VERSION, "NodeMaintenance", "nodemaintenances"));
         let ended = async {
-            let Ok(keys) = deletion.scope.keys(self.client, |_| true).await else { return false };
+            let keys = match deletion.scope.keys(self.client, |_| true).await {
+                Ok(keys) => keys,
+                Err(error) => {
+                    self.report.progress(&listing(&deletion.scope)(error).to_string());
+                    return false;
+                }
+            };
             self.report.progress("ending all NodeMaintenances");
             let (mut deleted, mut are_asked) = (Vec::new(), true);
             for key in keys {

@@ -1,13 +1,11 @@
 //! Takes back what one object has of Drydock: reads it, plans, writes, and plans again on what the write has left, until
 //! nothing remains. An object that never comes to that end is given up after a few tries.
 
-use std::time::Duration;
-
-use drydock_runtime::error::min_retry_delay;
 use drydock_runtime::{ApiErrorKind, ObjectKey, classify, find};
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::{Client, Error};
 
+use crate::host_wait::wait_for_host;
 use crate::listing::ObjectScope;
 use crate::plan::{ObjectPart, RemovalPlan, UndoWrite};
 use crate::report::{RemovalReport, said};
@@ -16,8 +14,6 @@ use crate::report::{RemovalReport, said};
 const FIELD_MANAGER: &str = "drydock-removal";
 /// Plans of one object. It needs two and the last one, which finds nothing; others may change it meanwhile.
 const MAX_PLANS: usize = 8;
-/// Wait before a call that the host could not serve is made again.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A kind of objects that have something of Drydock, and what is to be done to one of them.
 pub(crate) struct Undoing {
@@ -126,7 +122,7 @@ async fn after(error: &Error, what: &str, report: &mut RemovalReport<'_>) -> Nex
         }
         ApiErrorKind::Throttled | ApiErrorKind::Unavailable => {
             report.progress(&format!("{what} is tried again: {}", said(error)));
-            tokio::time::sleep(min_retry_delay(error).unwrap_or(RETRY_AFTER)).await;
+            wait_for_host(error).await;
             NextTry::Again
         }
         ApiErrorKind::AlreadyExists | ApiErrorKind::Forbidden | ApiErrorKind::Invalid => {

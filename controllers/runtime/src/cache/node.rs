@@ -16,9 +16,9 @@ pub const CORDONED_BY_OTHERS: &str = "other";
 
 /// Condition of a node that a maintenance holds.
 pub const IN_PROGRESS: &str = "MaintenanceInProgress";
-/// Condition of a node that is drained, or is to be.
+/// Condition of a node in a drain: True until its pods are gone, then False.
 pub const DRAINING: &str = "DrainInProgress";
-/// Condition of a node that is drained, or is to be.
+/// Condition of a node in a drain: False until its pods are gone, then True.
 pub const DRAINED: &str = "Drained";
 /// Condition of a node that a maintenance in stage Idle selects.
 pub const PLANNED: &str = "MaintenancePlanned";
