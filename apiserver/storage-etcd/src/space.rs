@@ -4,7 +4,8 @@
 //! An etcd whose file has grown to its quota refuses every write but deletes until somebody defragments it and
 //! disarms its alarm (etcd.io: operations guide, space quota). Compaction frees space within the file but never makes
 //! the file smaller, so history has to be discarded before the file is full. etcd does not announce its size: this
-//! server asks for it each time it has written a 64th of the quota.
+//! server asks for it each time it has written a 64th of the quota,
+//! and counts what it has written since as used.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -44,10 +45,14 @@ struct SpaceState {
 }
 
 impl SpaceState {
+    /// Bytes that this server has written since it requested the size that was reported last.
+    fn written_since(&self) -> u64 {
+        self.written - self.written_at_report
+    }
+
     /// The size with what was written since: while a member is slow to report, writes go on.
     fn size(&self) -> DatabaseSize {
-        let since = self.written - self.written_at_report;
-        DatabaseSize { used: self.reported.used.saturating_add(since), ..self.reported }
+        DatabaseSize { used: self.reported.used.saturating_add(self.written_since()), ..self.reported }
     }
 }
 
@@ -112,10 +117,15 @@ impl Space {
 
     /// Returns why ordinary creates are refused; `None` if they are accepted.
     pub fn why(&self) -> Option<String> {
-        let size @ DatabaseSize { used, quota } = self.state.lock().size();
-        size.is_full().then(|| {
+        let state = self.state.lock();
+        let DatabaseSize { used, quota } = state.reported;
+        state.size().is_full().then(|| {
+            let since = match state.written_since() {
+                0 => String::new(),
+                written => format!(" at its last report, {written} bytes were written since"),
+            };
             format!(
-                "etcd uses {used} bytes, and its --quota-backend-bytes is {quota}: delete objects, let etcd compact, or \
+                "etcd uses {used} bytes{since}, and its --quota-backend-bytes is {quota}: delete objects, let etcd compact, or \
                  raise it"
             )
         })
@@ -185,7 +195,9 @@ mod tests {
         assert_eq!(space.why(), None);
         let asked = space.written();
         space.wrote(1, Revision(2));
-        assert!(space.why().is_some_and(|why| why.starts_with("etcd uses 70 bytes")));
+        assert!(space.why().is_some_and(|why| {
+            why.starts_with("etcd uses 40 bytes at its last report, 30 bytes were written since, and")
+        }));
         space.set_size(DatabaseSize::new(60, 80), asked);
         assert_eq!(space.why(), None, "what was written before the request is in the report");
         space.wrote(9, Revision(3));
