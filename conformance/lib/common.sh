@@ -9,7 +9,7 @@ export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 
 # say WORDS: a line of progress, on the descriptor SAY where a lane has one.
 say() { printf '==> %s\n' "$*" >&"${SAY:-2}"; }
-die() { note_failure "$*"; printf 'error: %s\n' "$*" >&"${SAY:-2}"; exit 1; }
+die() { printf 'error: %s\n' "$*" >&"${SAY:-2}"; note_failure "$*" || true; exit 1; }
 
 # help_of FILE: the comment that the file begins with.
 help_of() { sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p;}' "$1"; }

@@ -16,7 +16,7 @@ step() {
     say "$what: done in $((SECONDS - began)) s"
 }
 
-# note_failure WORDS: keeps the words, and what the lane of the last step has printed since the step began, for `what_failed`.
+# note_failure WORDS: keeps the words for `what_failed`, and what the lane has printed since its last step began.
 note_failure() {
     [ -d "${STEPS:-}" ] || return 0
     local failure

@@ -104,9 +104,12 @@ async fn squatted_uids(context: AttackContext) -> Findings {
     // known, nothing holds the controllers back: a request of a maintenance that does not drain the node is withdrawn.
     squat_all().await;
     context.setup.drain(&context.tenant.namespace, &context.tenant.namespace).await?;
-    while !is_begun(&context).await? {
+    let late = || "the drain does not begin".to_owned();
+    retry(LIMIT, late, async || {
         squat_all().await;
-    }
+        is_begun(&context).await
+    })
+    .await?;
     let (began, before) = (Instant::now(), context.counted("201"));
     for _ in 1..SQUATS {
         squat_all().await;
@@ -128,7 +131,8 @@ async fn squatted_uids(context: AttackContext) -> Findings {
         never = squats_on => never,
     };
     let in_time = usize::try_from(began.elapsed().as_secs() / BACKOFF.as_secs())?;
-    let (made, most) = (context.counted("201") - before, pods.len() * (3 + in_time) + taken.get());
+    let (made, of_a_name) = (context.counted("201") - before, 3 + in_time);
+    let most = pods.len() * of_a_name + taken.get().min(of_a_name);
     for (_, uid) in &pods {
         // Only the tenant's requests are deleted: the drain would miss its own, and make it again with backoff.
         squatter.delete_if_for(NOWHERE, uid).await?;
@@ -167,7 +171,7 @@ impl Squatter<'_> {
         self.context.note(&self.connection.ask_again(&squat).await);
     }
 
-    /// Deletes the request of this name if it is for this pod; returns whether it was.
+    /// Deletes the request of this name if it is for this pod; returns whether this call deleted it.
     async fn delete_if_for(&self, pod: &str, uid: &str) -> Result<bool> {
         let path = self.context.tenant.request(uid);
         let held = self.connection.ask_again(&UserRequest::get(&path)).await?.json();
@@ -275,11 +279,11 @@ async fn report(context: &AttackContext, uid: &str, said: impl Fn(Timestamp) -> 
         let object = json!({"apiVersion": drydock_api::API_VERSION, "kind": "EvictionRequest",
                             "metadata": {"name": uid}, "status": {"interceptors": [entry]}});
         let answer = connection.ask(&UserRequest::apply(&path, object.to_string())).await;
-        let is_late = |answer: &UserResponse| {
+        let is_to_be_made_anew = |answer: &UserResponse| {
             let is_past = String::from_utf8_lossy(&answer.body).contains("must be the present time");
-            is_past || answer.code == StatusCode::TOO_MANY_REQUESTS
+            is_past || [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(&answer.code)
         };
-        if answer.as_ref().is_ok_and(is_late) {
+        if answer.as_ref().is_ok_and(is_to_be_made_anew) {
             return Ok(false);
         }
         context.note(&answer);

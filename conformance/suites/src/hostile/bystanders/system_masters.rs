@@ -12,7 +12,7 @@ use crate::setup::{AttackSetup, USUAL_ADDRESS};
 
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// Sends requests until it is over, without retries.
+/// Sends requests until it is over. A request is made again only if the server had no time for it (504).
 pub async fn ask(setup: Arc<AttackSetup>, stop: CancellationToken) -> RequestCount {
     let path = format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION);
     let (mut count, mut connection) = (RequestCount::default(), None);

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use drydock_testkit::wait::LIMIT;
 use http::{Method, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
@@ -119,7 +118,7 @@ impl UserConnection {
         if !answer.is_undecided() {
             return Ok(answer);
         }
-        while answer.is_undecided() && began.elapsed() < LIMIT {
+        while answer.is_undecided() && began.elapsed() < RETRIED_FOR {
             tokio::time::sleep(UNDECIDED_PAUSE).await;
             answer = self.ask_again(ask).await?;
         }
