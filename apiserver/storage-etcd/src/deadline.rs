@@ -88,7 +88,7 @@ impl Members {
         let mut client = self.member(chosen);
         let status = self.within(async { client.status().await.map_err(translate) }).await;
         let status = status.map_err(|error| self.failed(chosen, error))?;
-        Ok(DatabaseSize::new(status.raft_used_db_size(), status.db_size_quota()))
+        Ok(DatabaseSize::new(status.db_size(), status.raft_used_db_size(), status.db_size_quota()))
     }
 
     /// Runs `work` under the deadline. The error after the deadline includes why the last attempt failed.

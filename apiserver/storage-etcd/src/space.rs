@@ -4,8 +4,7 @@
 //! An etcd whose file has grown to its quota refuses every write but deletes until somebody defragments it and
 //! disarms its alarm (etcd.io: operations guide, space quota). Compaction frees space within the file but never makes
 //! the file smaller, so history has to be discarded before the file is full. etcd does not announce its size: this
-//! server asks for it each time it has written a 64th of the quota,
-//! and counts what it has written since as used.
+//! server asks for it each time it has written a 64th of the quota, and counts what it has written since as used.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -52,35 +51,42 @@ impl SpaceState {
 
     /// The size with what was written since: while a member is slow to report, writes go on.
     fn size(&self) -> DatabaseSize {
-        DatabaseSize { used: self.reported.used.saturating_add(self.written_since()), ..self.reported }
+        let DatabaseSize { file, used, quota } = self.reported;
+        let [file, used] = [file, used].map(|bytes| bytes.saturating_add(self.written_since()));
+        DatabaseSize { file, used, quota }
     }
 }
 
 /// The size that a member of etcd reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DatabaseSize {
-    /// Bytes in use.
+    /// Bytes of its file, which never becomes smaller.
+    file: u64,
+    /// Bytes of the file that are in use.
     used: u64,
-    /// Bytes beyond which the member accepts no writes.
+    /// Bytes of the file beyond which the member accepts no writes (etcd: server/storage/quota.go, Available).
     quota: u64,
 }
 
 impl DatabaseSize {
     /// Converts etcd's numbers; a quota of 0 is unknown.
-    pub fn new(used: i64, quota: i64) -> Self {
+    pub fn new(file: i64, used: i64, quota: i64) -> Self {
         let quota = if quota > 0 { quota.unsigned_abs() } else { USUAL_QUOTA };
-        Self { used: used.max(0).unsigned_abs(), quota }
+        let [file, used] = [file, used].map(|bytes| bytes.max(0).unsigned_abs());
+        Self { file: file.max(used), used, quota }
     }
 
+    /// Whether only the reserve is left. Of the free part of the file half counts as used: a large value needs free pages side
+    /// by side, and makes the file larger where there are none.
     fn is_full(self) -> bool {
-        self.used >= self.quota - self.quota / RESERVE
+        self.used + (self.file - self.used) / 2 >= self.quota - self.quota / RESERVE
     }
 }
 
 impl Space {
     pub fn new(retention: Retention) -> Self {
         let revision_times = RevisionTimes::new(&retention, Instant::now(), Revision(0));
-        let reported = DatabaseSize::new(0, 0);
+        let reported = DatabaseSize::new(0, 0, 0);
         let state =
             SpaceState { reported, written_at_report: 0, revision_times, written: 0, written_at_request: 0 };
         Self { state: Arc::new(Mutex::new(state)), request_size: Arc::default(), retention }
@@ -118,22 +124,22 @@ impl Space {
     /// Returns why ordinary creates are refused; `None` if they are accepted.
     pub fn why(&self) -> Option<String> {
         let state = self.state.lock();
-        let DatabaseSize { used, quota } = state.reported;
+        let DatabaseSize { file, used, quota } = state.reported;
         state.size().is_full().then(|| {
             let since = match state.written_since() {
                 0 => String::new(),
                 written => format!(" at its last report, {written} bytes were written since"),
             };
             format!(
-                "etcd uses {used} bytes{since}, and its --quota-backend-bytes is {quota}: delete objects, let etcd compact, or \
-                 raise it"
+                "etcd uses {used} bytes of a file of {file}{since}, and its --quota-backend-bytes is {quota}: delete objects, \
+                 let etcd compact and defragment, or raise it"
             )
         })
     }
 
     /// See [`drydock_storage::backend::Backend::history_budget`].
     pub fn history_budget(&self) -> Option<u64> {
-        let DatabaseSize { used, quota } = self.state.lock().size();
+        let DatabaseSize { used, quota, .. } = self.state.lock().size();
         history_budget(used, quota)
     }
 
@@ -156,7 +162,7 @@ impl Space {
     /// Returns up to where history has to be discarded now, because space is short.
     pub fn due(&self) -> Option<RevisionSample> {
         let state = self.state.lock();
-        let DatabaseSize { used, quota } = state.size();
+        let DatabaseSize { used, quota, .. } = state.size();
         let demand = self.retention.demand(used, quota)?;
         state.revision_times.due(Instant::now(), demand)
     }
@@ -165,7 +171,7 @@ impl Space {
     pub async fn until_due(&self) {
         let next = {
             let state = self.state.lock();
-            let DatabaseSize { used, quota } = state.size();
+            let DatabaseSize { used, quota, .. } = state.size();
             let demand = self.retention.demand(used, quota);
             demand.and_then(|demand| state.revision_times.next(demand))
         };
@@ -190,17 +196,28 @@ mod tests {
     #[test]
     fn creates_end_at_the_reserve_while_no_size_is_reported() {
         let space = Space::new(Retention::default());
-        space.set_size(DatabaseSize::new(40, 80), 0);
+        space.set_size(DatabaseSize::new(40, 40, 80), 0);
         space.wrote(29, Revision(1));
         assert_eq!(space.why(), None);
         let asked = space.written();
         space.wrote(1, Revision(2));
         assert!(space.why().is_some_and(|why| {
-            why.starts_with("etcd uses 40 bytes at its last report, 30 bytes were written since, and")
+            why.starts_with(
+                "etcd uses 40 bytes of a file of 40 at its last report, 30 bytes were written since, and",
+            )
         }));
-        space.set_size(DatabaseSize::new(60, 80), asked);
+        space.set_size(DatabaseSize::new(60, 60, 80), asked);
         assert_eq!(space.why(), None, "what was written before the request is in the report");
         space.wrote(9, Revision(3));
         assert!(space.why().is_some());
+    }
+
+    /// Free pages lay apart, so that large values made the file larger until etcd took no write at all.
+    #[test]
+    fn creates_end_before_a_file_with_holes_has_grown_to_the_quota() {
+        let is_full = |file, used| DatabaseSize::new(file, used, 80).is_full();
+        assert!(is_full(78, 62) && !is_full(77, 62));
+        assert!(!is_full(79, 10), "a file that was large once has room");
+        assert!(is_full(70, 70) && !is_full(69, 69));
     }
 }
