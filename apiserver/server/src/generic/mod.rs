@@ -91,6 +91,7 @@ impl Server {
             .asking_in_general(move |user| controllers.of(user).is_asked_in_general());
         let (mut metrics, counts) = (Metrics::new(), AuditMetrics::default());
         counts.register(metrics.registry());
+        metrics.registry().register_collector(Box::new(trust::RefusedConfigs(trusted.clone())));
         let audit = Audit::open(&options.audit, counts)?;
         let backend = options.storage.open().await?;
         let listener = serve::bind(options.address).await?;

@@ -60,7 +60,8 @@ impl Server {
             caches.iter().all(|(_, cache)| cache.ready())
         });
         let unread = "not read from the host";
-        self.ready_when("authentication-config", unread, move || trusted.is_ready());
+        let unusable = "not read from the host, or refused: the log says why";
+        self.ready_when("authentication-config", unusable, move || trusted.is_ready());
         self.ready_when("namespaces", unread, move || namespaces.ready());
         self.ready_when("shutdown", "shutting down", move || !shutdown.is_unready());
     }

@@ -32,21 +32,31 @@ const CHAIN_BYTES: usize = 16 << 10;
 #[derive(Clone, Debug)]
 pub struct ClientCa {
     verifier: Arc<dyn ClientCertVerifier>,
+    certificates: Arc<[CertificateDer<'static>]>,
 }
 
 impl ClientCa {
     /// Reads a PEM bundle. The error is one line for people.
     pub fn from_pem(pem: &[u8]) -> Result<Self, String> {
-        let mut roots = RootCertStore::empty();
+        let (mut roots, mut certificates) = (RootCertStore::empty(), Vec::new());
         for certificate in CertificateDer::pem_slice_iter(pem) {
             let certificate = certificate.map_err(|e| format!("malformed PEM: {e:?}"))?;
-            roots.add(certificate).map_err(|e| format!("malformed CA certificate: {e}"))?;
+            roots.add(certificate.clone()).map_err(|e| format!("malformed CA certificate: {e}"))?;
+            certificates.push(certificate);
         }
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
             .build()
             .map_err(|e| format!("no usable CA certificate: {e}"))?;
-        Ok(Self { verifier })
+        Ok(Self { verifier, certificates: certificates.into() })
+    }
+
+    /// Whether this bundle trusts what a CA of `other` issues: both have a CA of the same key, or a CA of this bundle has signed
+    /// one of the other.
+    pub fn covers(&self, other: &Self) -> bool {
+        let is_covered =
+            |theirs: &CertificateDer<'_>| self.certificates.iter().any(|ours| vouches_for(ours, theirs));
+        other.certificates.iter().any(is_covered)
     }
 
     /// Whether the chain leads to this CA now and may be used by a client.
@@ -59,6 +69,16 @@ impl ClientCa {
             .verify_client_cert(leaf, intermediates, UnixTime::since_unix_epoch(since_epoch))
             .map(|_| ())
     }
+}
+
+/// Whether a CA has the key of another CA, or has signed its certificate.
+fn vouches_for(ca: &CertificateDer<'_>, other: &CertificateDer<'_>) -> bool {
+    let (Ok((_, ca)), Ok((_, other))) = (X509Certificate::from_der(ca), X509Certificate::from_der(other))
+    else {
+        return false;
+    };
+    let key = ca.public_key();
+    key.raw == other.public_key().raw || other.verify_signature(Some(key)).is_ok()
 }
 
 /// Common name and organizations of a certificate's subject: user and groups (Kubernetes: CommonNameUserConversion).

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use arc_swap::ArcSwap;
 use drydock_logging::WatchFailures;
@@ -37,6 +39,42 @@ pub struct HostConfig {
     pub extra_prefixes: Vec<String>,
 }
 
+/// Why a configuration is refused in which every user could speak for all users.
+const OPEN_TO_USERS: &str = "requestheader-allowed-names is empty, and the CA of front proxies also trusts certificates of the \
+    client CA: each holder of one could act as any user. Name the front proxy's common name, in \
+    --requestheader-allowed-names or in the flag of that name of kube-apiserver, which writes ConfigMap \
+    kube-system/extension-apiserver-authentication";
+
+impl HostConfig {
+    /// Checks that front proxies can be told from users.
+    ///
+    /// # Errors
+    /// One line for people: any name is allowed to a front proxy, and the certificates of users pass for a front proxy's.
+    pub fn check(&self) -> Result<(), String> {
+        let (Some(proxies), Some(users)) = (&self.requestheader_ca, &self.client_ca) else { return Ok(()) };
+        if self.allowed_names.is_empty() && proxies.covers(users) {
+            return Err(OPEN_TO_USERS.to_owned());
+        }
+        Ok(())
+    }
+
+    /// The configuration until the host's is known: where no flag names the front proxies, nobody is one yet.
+    fn before_the_host(self) -> Self {
+        match self.allowed_names.is_empty() {
+            true => Self { requestheader_ca: None, ..self },
+            false => self,
+        }
+    }
+
+    fn warn_of_open_names(&self) {
+        if self.allowed_names.is_empty() && self.requestheader_ca.is_some() {
+            tracing::warn!(
+                "requestheader-allowed-names is empty: each certificate of the CA of front proxies may act as any user"
+            );
+        }
+    }
+}
+
 /// What the present configuration was made of.
 #[derive(Debug, Default)]
 struct Sources {
@@ -49,6 +87,7 @@ struct Sources {
 pub struct HostConfigSource {
     current: Arc<ArcSwap<HostConfig>>,
     sources: Arc<Mutex<Sources>>,
+    refused: Arc<AtomicU64>,
     have_host: tokio::sync::watch::Receiver<bool>,
     set_have_host: Arc<tokio::sync::watch::Sender<bool>>,
 }
@@ -58,8 +97,9 @@ impl HostConfigSource {
     pub fn new(flags: HostConfig) -> Self {
         let (set_have_host, have_host) = tokio::sync::watch::channel(false);
         Self {
-            current: Arc::new(ArcSwap::from_pointee(flags.clone())),
+            current: Arc::new(ArcSwap::from_pointee(flags.clone().before_the_host())),
             sources: Arc::new(Mutex::new(Sources { flags, map: BTreeMap::new() })),
+            refused: Arc::default(),
             have_host,
             set_have_host: Arc::new(set_have_host),
         }
@@ -68,7 +108,8 @@ impl HostConfigSource {
     /// A source as if the host had sent this configuration: for tests without a host.
     #[cfg(test)]
     pub(crate) fn ready_with(config: HostConfig) -> Self {
-        let source = Self::new(config);
+        let source = Self::new(HostConfig::default());
+        source.current.store(Arc::new(config));
         source.set_have_host.send_replace(true);
         source
     }
@@ -81,6 +122,21 @@ impl HostConfigSource {
     /// Whether the ConfigMap has been read.
     pub fn is_ready(&self) -> bool {
         *self.have_host.borrow()
+    }
+
+    /// How often a changed configuration was refused, of the host or of the flags' files.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
+    }
+
+    /// Counts and logs a configuration that is refused. The last good one stays in force.
+    pub fn refuse(&self, source: &'static str, error: &str) {
+        self.refused.fetch_add(1, Relaxed);
+        tracing::error!(
+            source,
+            error,
+            "the configuration of authentication is refused; the last good one stays in force"
+        );
     }
 
     /// Whether the CAs are known: the host's ConfigMap has been read, or the flags name both CAs.
@@ -107,13 +163,14 @@ impl HostConfigSource {
         }
     }
 
-    /// Takes flags whose files have changed.
+    /// Takes flags whose files have changed. If what they say together with the host is refused, the last good configuration
+    /// stays in force.
     pub fn set_flags(&self, flags: HostConfig) {
         let mut sources = self.sources.lock();
         match parse(&sources.map, &flags) {
-            Ok(config) => self.current.store(Arc::new(config)),
-            // The map was read before: no flag can make it unreadable.
-            Err(error) => tracing::error!(error, "cannot apply the changed CA files"),
+            Ok(config) if self.is_ready() => self.current.store(Arc::new(config)),
+            Ok(config) => self.current.store(Arc::new(config.before_the_host())),
+            Err(error) => self.refuse("the CA files of the flags", &error),
         }
         sources.flags = flags;
     }
@@ -127,22 +184,18 @@ impl HostConfigSource {
         match parse(&data, &sources.flags) {
             Ok(config) => {
                 sources.map = data;
+                config.warn_of_open_names();
                 self.current.store(Arc::new(config));
                 self.set_have_host.send_replace(true);
                 tracing::info!("authentication configuration of the host loaded");
             }
-            Err(error) => {
-                tracing::error!(
-                    error,
-                    "ConfigMap {NAMESPACE}/{NAME} is not usable; the last good one stays in force"
-                );
-            }
+            Err(error) => self.refuse("ConfigMap kube-system/extension-apiserver-authentication", &error),
         }
     }
 }
 
 fn parse(data: &BTreeMap<String, String>, flags: &HostConfig) -> Result<HostConfig, String> {
-    Ok(HostConfig {
+    let config = HostConfig {
         client_ca: or_flag(&flags.client_ca, data, "client-ca-file")?,
         requestheader_ca: or_flag(&flags.requestheader_ca, data, "requestheader-client-ca-file")?,
         allowed_names: or_names(&flags.allowed_names, data, "requestheader-allowed-names")?,
@@ -150,7 +203,9 @@ fn parse(data: &BTreeMap<String, String>, flags: &HostConfig) -> Result<HostConf
         uid_headers: or_names(&flags.uid_headers, data, "requestheader-uid-headers")?,
         group_headers: or_names(&flags.group_headers, data, "requestheader-group-headers")?,
         extra_prefixes: or_names(&flags.extra_prefixes, data, "requestheader-extra-headers-prefix")?,
-    })
+    };
+    config.check()?;
+    Ok(config)
 }
 
 fn or_flag(
@@ -182,6 +237,8 @@ fn or_names(flag: &[String], data: &BTreeMap<String, String>, key: &str) -> Resu
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+
     use super::*;
 
     fn map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -224,6 +281,85 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &source.current()));
         source.apply(named("b"));
         assert_eq!(source.current().allowed_names, ["b"]);
+    }
+
+    /// A CA of this name in PEM, signed by another one if there is one, and its issuer.
+    fn ca(name: &str, by: Option<&Issuer<'static, KeyPair>>) -> (String, Issuer<'static, KeyPair>) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate =
+            by.map_or_else(|| params.self_signed(&key), |issuer| params.signed_by(&key, issuer)).unwrap();
+        (certificate.pem(), Issuer::new(params, key))
+    }
+
+    fn of(client_ca: &str, requestheader_ca: &str, names: &str) -> BTreeMap<String, String> {
+        map(&[
+            ("client-ca-file", client_ca),
+            ("requestheader-client-ca-file", requestheader_ca),
+            ("requestheader-allowed-names", names),
+        ])
+    }
+
+    /// Every user's certificate was a front proxy's: its holder could act as any user.
+    #[test]
+    fn front_proxies_that_may_have_any_name_of_the_users_ca_are_refused() {
+        let ((users, by_users), (proxies, by_proxies)) = (ca("same name", None), ca("same name", None));
+        let (below_proxies, _) = ca("users of proxies", Some(&by_proxies));
+        let (below_users, _) = ca("proxies of users", Some(&by_users));
+        let both = format!("{proxies}{users}");
+        let refused = |client_ca: &str, requestheader_ca: &str, names: &str| {
+            parse(&of(client_ca, requestheader_ca, names), &HostConfig::default()).err()
+        };
+        for (client_ca, requestheader_ca) in
+            [(&users, &users), (&users, &both), (&both, &proxies), (&below_proxies, &proxies)]
+        {
+            for names in ["", "[]"] {
+                assert_eq!(refused(client_ca, requestheader_ca, names).as_deref(), Some(OPEN_TO_USERS));
+            }
+            assert_eq!(refused(client_ca, requestheader_ca, r#"["front-proxy-client"]"#), None);
+        }
+        assert_eq!(refused(&users, &proxies, "[]"), None);
+        assert_eq!(refused(&users, &below_users, "[]"), None, "users' certificates do not lead to it");
+        assert_eq!(refused("", &users, "[]"), None);
+    }
+
+    #[test]
+    fn a_refused_map_leaves_what_was_in_force_and_is_counted() {
+        let ((users, _), (proxies, _)) = (ca("users", None), ca("proxies", None));
+        let source = HostConfigSource::new(HostConfig::default());
+        source.apply(of(&users, &users, "[]"));
+        assert_eq!((source.is_ready(), source.knows_its_cas(), source.refused()), (false, false, 1));
+        source.apply(of(&users, &proxies, r#"["front-proxy"]"#));
+        let good = source.current();
+        source.apply(of(&users, &users, "[]"));
+        assert!(Arc::ptr_eq(&good, &source.current()));
+        assert_eq!((source.is_ready(), source.refused()), (true, 2));
+        let theirs = ClientCa::from_pem(users.as_bytes()).unwrap();
+        source.apply(of(&users, &proxies, "[]"));
+        source.set_flags(HostConfig { requestheader_ca: Some(theirs), ..HostConfig::default() });
+        assert_eq!((source.current().allowed_names.len(), source.refused()), (0, 3));
+        let in_force = source.current();
+        assert!(!in_force.requestheader_ca.as_ref().unwrap().covers(in_force.client_ca.as_ref().unwrap()));
+    }
+
+    /// A front proxy's CA by a flag trusted certificates of any name until the host's names had been read.
+    #[test]
+    fn nobody_is_a_front_proxy_before_the_allowed_names_are_known() {
+        let (proxies, _) = ca("proxies", None);
+        let by_flag = || HostConfig {
+            requestheader_ca: Some(ClientCa::from_pem(proxies.as_bytes()).unwrap()),
+            ..HostConfig::default()
+        };
+        let source = HostConfigSource::new(by_flag());
+        assert!(source.current().requestheader_ca.is_none());
+        source.set_flags(by_flag());
+        assert!(source.current().requestheader_ca.is_none());
+        source.apply(map(&[("requestheader-allowed-names", r#"["front-proxy"]"#)]));
+        assert!(source.current().requestheader_ca.is_some());
+        let named = HostConfig { allowed_names: vec!["front-proxy".into()], ..by_flag() };
+        assert!(HostConfigSource::new(named).current().requestheader_ca.is_some());
     }
 
     #[test]
