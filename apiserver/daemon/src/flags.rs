@@ -234,6 +234,9 @@ mod tests {
         let options = read(&["--audit-log-path=-", "--audit-log-mode=batch"]).unwrap().audit.options();
         assert!(matches!(options.out, Some(drydock_server::audit::AuditDestination::Stdout)));
         assert_eq!(options.mode, drydock_server::audit::Mode::Batch);
+        assert!(read(&["--audit-direct-requests"]).unwrap_err().contains("--audit-log-path"));
+        let direct = read(&["--audit-direct-requests", "--audit-log-path=-"]).unwrap().audit.options();
+        assert!(direct.direct_requests && !options.direct_requests);
         assert!(read(&["--audit-log-mode=never"]).unwrap_err().contains("blocking-strict"));
         assert!(read(&["--audit-log-maxsize=-1"]).unwrap_err().contains("--audit-log-maxsize"));
     }

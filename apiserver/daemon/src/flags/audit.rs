@@ -15,6 +15,12 @@ pub struct AuditFlags {
     /// File for the audit log, '-' for stdout; nothing is logged without it
     #[arg(long, value_name = "FILE")]
     pub audit_log_path: Option<PathBuf>,
+    /// Log the metadata of requests that come through no front proxy and of which the policy logs nothing: writes, and what is
+    /// refused with 401 or 403
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
+          num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          requires_if("true", "audit_log_path"))]
+    pub audit_direct_requests: bool,
     /// Days to keep rotated audit log files; 0 keeps them forever
     #[arg(long, value_name = "DAYS", default_value_t = 366)]
     pub audit_log_maxage: u32,
@@ -60,6 +66,7 @@ impl AuditFlags {
         Options {
             policy_file: self.audit_policy_file.clone(),
             out,
+            direct_requests: self.audit_direct_requests,
             mode: self.audit_log_mode,
             buffer: self.audit_log_batch_buffer_size,
             longest: self.audit_log_truncate_enabled.then_some(self.audit_log_truncate_max_event_size),

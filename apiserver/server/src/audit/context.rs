@@ -37,6 +37,10 @@ struct State {
     config: Option<RequestAuditConfig>,
     /// What is read in addition to the resource that the event names.
     also: Vec<Arc<RequestInfo>>,
+    /// Whether the request came through a front proxy.
+    is_proxied: bool,
+    /// Whether the request is logged only if it is refused, which is not known yet.
+    awaits_refusal: bool,
     /// Whether the last event has been made.
     closed: bool,
 }
@@ -51,7 +55,15 @@ impl AuditContext {
     ) -> Self {
         let mut event = Event::new(request, info, audit_id.to_owned());
         event.source_ips = headers::addresses(request.headers(), peer.address());
-        let state = Mutex::new(State { event, config: None, also: Vec::new(), closed: false });
+        let state = State {
+            event,
+            config: None,
+            also: Vec::new(),
+            is_proxied: false,
+            awaits_refusal: false,
+            closed: false,
+        };
+        let state = Mutex::new(state);
         Self(Some(Arc::new(Record { audit, state })))
     }
 
@@ -61,6 +73,13 @@ impl AuditContext {
         self.visit(Level::Metadata, |event| event.about(info));
         if let Some(record) = &self.0 {
             record.state.lock().also = also.to_vec();
+        }
+    }
+
+    /// Records that a front proxy sent the request for its user.
+    pub fn came_through_front_proxy(&self) {
+        if let Some(record) = &self.0 {
+            record.state.lock().is_proxied = true;
         }
     }
 
@@ -177,6 +196,7 @@ impl AuditContext {
     ) -> Response<Body> {
         let Some(record) = &self.0 else { return response };
         let unknown = record.decide(None, info);
+        record.settle(code);
         if !record.is_at(Level::Metadata) {
             return response;
         }
@@ -233,18 +253,41 @@ impl Record {
             return false;
         }
         let of = |info: &RequestInfo| self.audit.policy.config(user, info);
-        let config = state.also.iter().map(|info| of(info)).fold(of(info), RequestAuditConfig::and);
-        self.audit.counts.level(config.level);
+        let mut config = state.also.iter().map(|info| of(info)).fold(of(info), RequestAuditConfig::and);
+        if self.audit.logs_direct_requests && !state.is_proxied && config.level == Level::None {
+            match info.verb.is_mutating() && user.is_some() {
+                true => config = RequestAuditConfig::of_direct_request(),
+                false => state.awaits_refusal = true,
+            }
+        }
+        if !state.awaits_refusal {
+            self.audit.counts.level(config.level);
+        }
         state.event.level = config.level;
         state.event.user = user.map(UserInfo::from).unwrap_or_default();
         state.config = Some(config);
         true
     }
 
+    /// Decides whether a request is logged of which that depends on its answer.
+    fn settle(&self, code: StatusCode) {
+        let mut state = self.state.lock();
+        if !std::mem::take(&mut state.awaits_refusal) {
+            return;
+        }
+        let is_refused = matches!(code, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        if is_refused && self.audit.log.has_room_for_refusals() {
+            state.event.level = Level::Metadata;
+            state.config = Some(RequestAuditConfig::of_direct_request());
+        }
+        self.audit.counts.level(state.event.level);
+    }
+
     /// Whether what this level logs is to be recorded. Before the policy has been asked, only the metadata is.
     fn is_at(&self, level: Level) -> bool {
-        let known = self.state.lock().config.as_ref().map(|config| config.level);
-        known.map_or(level <= Level::Metadata, |known| known >= level)
+        let state = self.state.lock();
+        let is_logged = state.config.as_ref().is_some_and(|config| config.level >= level);
+        is_logged || level <= Level::Metadata && (state.config.is_none() || state.awaits_refusal)
     }
 
     /// Returns the line of a stage's event; `None` if it is not logged.

@@ -96,6 +96,16 @@ impl AuditLog {
         });
     }
 
+    /// Whether a line may be written of what strangers can cause at will: half of the queue is kept for all others. If not, the
+    /// line is lost, and counted.
+    pub fn has_room_for_refusals(&self) -> bool {
+        let has_room = 2 * self.lines.capacity() > self.lines.max_capacity();
+        if !has_room {
+            self.lost();
+        }
+        has_room
+    }
+
     /// Waits until all lines so far have been written, including those that wait for room in the queue.
     pub async fn flush(&self) {
         drop(self.waiting.acquire_many(self.places).await);
@@ -237,6 +247,21 @@ mod tests {
         prometheus_client::encoding::text::encode(&mut shown, &registry).unwrap();
         let lost = format!("apiserver_audit_error_total{{plugin=\"buffered\"}} {}", 100 - written);
         assert!(shown.lines().any(|line| line == lost), "{lost} is not in {shown}");
+    }
+
+    /// Strangers' requests, each refused, could fill the queue, and then the events of all others were lost.
+    #[tokio::test]
+    async fn what_is_refused_takes_half_of_the_queue_at_most() {
+        let (out, counts) = (Memory::default(), AuditMetrics::default());
+        let log = AuditLog::start(out.clone(), Mode::Batch, 8, counts).unwrap();
+        let blocked = out.0.lock();
+        let refusals = (0..100).filter(|_| log.has_room_for_refusals()).map(|_| log.queue(b"no\n".to_vec()));
+        // The thread may have taken one of them.
+        assert!((4..=5).contains(&refusals.count()));
+        (0..3).for_each(|_| log.queue(b"yes\n".to_vec()));
+        drop(blocked);
+        log.flush().await;
+        assert!(out.text().ends_with("yes\nyes\nyes\n"), "{}", out.text());
     }
 
     #[tokio::test]

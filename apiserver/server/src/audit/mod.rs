@@ -42,6 +42,9 @@ pub struct Options {
     pub policy_file: Option<PathBuf>,
     /// Where the log goes; without it nothing is logged.
     pub out: Option<AuditDestination>,
+    /// Whether direct requests are logged of which the policy logs nothing: writes, and what is refused. A request is direct
+    /// if it came through no front proxy, whose own log would have it.
+    pub direct_requests: bool,
     /// Whether answers wait for it.
     pub mode: Mode,
     /// How many events may wait to be written.
@@ -53,7 +56,14 @@ pub struct Options {
 impl Default for Options {
     /// Nothing is logged; the other options have kube-apiserver's defaults.
     fn default() -> Self {
-        Self { policy_file: None, out: None, mode: Mode::Blocking, buffer: 10_000, longest: None }
+        Self {
+            policy_file: None,
+            out: None,
+            direct_requests: false,
+            mode: Mode::Blocking,
+            buffer: 10_000,
+            longest: None,
+        }
     }
 }
 
@@ -69,6 +79,7 @@ pub enum AuditDestination {
 /// Logs requests by a policy.
 pub struct Audit {
     policy: AuditPolicy,
+    logs_direct_requests: bool,
     lines: AuditLines,
     log: AuditLog,
     counts: AuditMetrics,
@@ -102,14 +113,14 @@ impl Audit {
             }
         };
         let out = out.map_err(|error| OpenError::Log(name.clone(), error))?;
-        let Some(policy) = policy else {
+        let Some(policy) = policy.or_else(|| options.direct_requests.then(AuditPolicy::default)) else {
             tracing::info!("No audit policy file provided, no events will be recorded for log backend");
             return Ok(None);
         };
         let log = AuditLog::start(out, options.mode, options.buffer, counts.clone());
         let log = log.map_err(|error| OpenError::Log(name, error))?;
         let lines = AuditLines { longest: options.longest, counts: counts.clone() };
-        Ok(Some(Arc::new(Self { policy, lines, log, counts })))
+        Ok(Some(Arc::new(Self { policy, logs_direct_requests: options.direct_requests, lines, log, counts })))
     }
 
     /// Begins the audit context of a request.

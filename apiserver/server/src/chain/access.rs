@@ -56,9 +56,13 @@ impl Chain {
         peer: &Peer,
         by: Instant,
         authenticated: &OnceLock<Arc<User>>,
+        audit: &AuditContext,
     ) -> Result<(Caller, ProvedBy), AuthenticationError> {
         let (caller, proved_by) = self.authenticator.authenticate(headers, peer, by).await?;
         let _ = authenticated.set(caller.user.clone());
+        if proved_by == ProvedBy::FrontProxy {
+            audit.came_through_front_proxy();
+        }
         Ok((caller, proved_by))
     }
 

@@ -211,7 +211,7 @@ impl Chain {
         by: Instant,
     ) -> Result<(Caller, GrantedAccess), ApiError> {
         let PendingRequest { info, audit, peer, authenticated } = asked;
-        let (caller, _) = self.authenticate(&mut parts.headers, peer, by, authenticated).await?;
+        let (caller, _) = self.authenticate(&mut parts.headers, peer, by, authenticated, audit).await?;
         let (attributes, work) =
             ([AuthorizationAttributes::from(&**info)], RequestWork { info, also: &[], body: sent });
         let granted = self.grant_access(&caller, &mut parts.headers, &attributes, work, audit, by).await;

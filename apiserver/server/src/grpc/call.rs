@@ -155,7 +155,7 @@ impl Chain {
     ) -> Result<GrantedCall, CallRefusal> {
         let (token, peer) = (Credential::shown(&parts.headers), call.peer);
         let (caller, proved_by) =
-            self.authenticate(&mut parts.headers, peer, call.by, &call.authenticated).await?;
+            self.authenticate(&mut parts.headers, peer, call.by, &call.authenticated, &call.audit).await?;
         let credential = Credential::of(proved_by, token, peer);
         let ReadCall { route, infos, body, bytes } =
             self.read_call(grpc, &mut parts.headers, body, call, &caller).await?;

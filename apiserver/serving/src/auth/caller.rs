@@ -59,6 +59,8 @@ pub enum ProvedBy {
     Nothing,
     /// A bearer token.
     Token,
-    /// The connection's certificates, a user's or a front proxy's.
+    /// The connection's certificates, which are the user's.
     Certificates,
+    /// The word of a front proxy, whose certificates the connection has.
+    FrontProxy,
 }

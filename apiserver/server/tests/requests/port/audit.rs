@@ -30,9 +30,14 @@ impl Logged {
     }
 
     async fn open_with(policy: Value, rule: super::fixture::Rule) -> Self {
+        Self::open_as(policy, rule, audit::Options::default()).await
+    }
+
+    async fn open_as(policy: Value, rule: super::fixture::Rule, options: audit::Options) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("audit.log");
-        let audit = Some(opened(&dir, policy, path.clone(), Mode::Blocking, MAX_EVENT_BYTES));
+        let options = audit::Options { longest: Some(MAX_EVENT_BYTES), ..options };
+        let audit = Some(opened_as(&dir, policy, path.clone(), options));
         let admission: Vec<Arc<dyn Admission>> = vec![Arc::new(Panics)];
         let port = Port::open(Settings { rule, audit, admission, ..Settings::default() }).await;
         Self { port, path, _dir: dir }
@@ -73,23 +78,29 @@ impl Admission for Panics {
 
 pub fn opened(
     dir: &tempfile::TempDir,
-    mut policy: Value,
+    policy: Value,
     path: PathBuf,
     mode: Mode,
     longest: usize,
+) -> Arc<Audit> {
+    let longest = Some(longest);
+    opened_as(dir, policy, path, audit::Options { mode, longest, ..Default::default() })
+}
+
+/// Opens the log at this path, by this policy, with the rest of these options.
+fn opened_as(
+    dir: &tempfile::TempDir,
+    mut policy: Value,
+    path: PathBuf,
+    options: audit::Options,
 ) -> Arc<Audit> {
     policy["apiVersion"] = "audit.k8s.io/v1".into();
     policy["kind"] = "Policy".into();
     let policy_file = dir.path().join("policy.yaml");
     std::fs::write(&policy_file, policy.to_string()).unwrap();
     let out = file::Options { path, max_age: 0, max_backups: 0, max_size: 100, compress: false };
-    let options = audit::Options {
-        policy_file: Some(policy_file),
-        out: Some(AuditDestination::File(out)),
-        mode,
-        longest: Some(longest),
-        ..Default::default()
-    };
+    let out = Some(AuditDestination::File(out));
+    let options = audit::Options { policy_file: Some(policy_file), out, ..options };
     Audit::open(&options, AuditMetrics::default()).unwrap().unwrap()
 }
 
@@ -283,4 +294,48 @@ async fn the_bodies_of_an_event_that_is_too_long_are_left_out() {
     assert!(!truncated(whole) && whole["requestObject"]["spec"]["color"] == "blue");
     assert!(truncated(cut) && cut["requestObject"].is_null() && cut["responseObject"].is_null());
     assert_eq!(cut["objectRef"]["name"], "a");
+}
+
+/// Who reached the port wrote, and tried to read, without a trace: the shipped policy logs the controllers alone, and
+/// kube-apiserver sees none of it.
+#[tokio::test]
+async fn a_direct_write_leaves_a_trace_whatever_the_policy_says() {
+    let (rules, options) = (
+        json!({"rules": [{"level": "None"}]}),
+        audit::Options { direct_requests: true, ..Default::default() },
+    );
+    let logged =
+        Logged::open_as(rules, |asked| asked["resourceAttributes"]["name"] != "secret", options).await;
+    let proxy = logged.port.proxies.issue("front-proxy", "");
+    let as_jane = [("x-remote-user", "jane")];
+    let delete = format!("DELETE {GADGETS}/x");
+    let secret = format!("GET {GADGETS}/secret");
+    for (line, answer) in [(&delete, 404), (&secret, 403)] {
+        assert_eq!(code(&logged.port.send(Some(&proxy), line, &as_jane).await), answer);
+    }
+    assert_eq!(logged.send(&format!("GET {GADGETS}/x"), &[]).await, 404);
+    assert_eq!(logged.text(), "", "neither what came through the front proxy, nor a read that is allowed");
+    assert_eq!(logged.send(&delete, &[]).await, 404);
+    assert_eq!(logged.send(&secret, &[]).await, 403);
+    assert_eq!(code(&logged.port.send(None, &secret, &[("authorization", "Bearer bad")]).await), 401);
+    let told: Vec<Value> = logged
+        .events()
+        .into_iter()
+        .map(|event| {
+            json!([
+                event["level"],
+                event["stage"],
+                event["verb"],
+                event["user"]["username"],
+                event["responseStatus"]["code"]
+            ])
+        })
+        .collect();
+    let wanted = json!([
+        ["Metadata", "ResponseComplete", "delete", "caller", 404],
+        ["Metadata", "ResponseComplete", "get", "caller", 403],
+        ["Metadata", "ResponseStarted", "get", null, 401],
+    ]);
+    assert_eq!(json!(told), wanted);
+    assert_eq!(logged.events()[1]["annotations"]["authorization.k8s.io/decision"], "forbid");
 }

@@ -128,7 +128,7 @@ impl Authenticator {
         let proxied = verdict.is_front_proxy.then(|| request_header::user(config, headers)).flatten();
         request_header::strip(config, headers);
         let (user, proved_by) = match (proxied, &verdict.user) {
-            (Some(user), _) => (Some(with_authenticated_group(user)), ProvedBy::Certificates),
+            (Some(user), _) => (Some(with_authenticated_group(user)), ProvedBy::FrontProxy),
             (None, Some(user)) => (Some(user.clone()), ProvedBy::Certificates),
             (None, None) => (self.by_token(headers, origin).await?, ProvedBy::Token),
         };

@@ -234,7 +234,7 @@ impl Credential {
     pub fn of(proved_by: ProvedBy, token: Option<String>, peer: &Peer) -> Self {
         match (proved_by, token) {
             (ProvedBy::Token, Some(token)) => Self::Token(token),
-            (ProvedBy::Certificates, _) => Self::Certificates {
+            (ProvedBy::Certificates | ProvedBy::FrontProxy, _) => Self::Certificates {
                 certificates: peer.certificates().clone(),
                 end: peer.certificates_end(SystemTime::now()),
             },
