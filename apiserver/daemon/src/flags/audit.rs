@@ -9,14 +9,14 @@ use drydock_server::audit::{AuditDestination, Mode, Options, file};
 /// What is logged of requests, and where.
 #[derive(Clone, Debug, Args)]
 pub struct AuditFlags {
-    /// File with the audit policy (audit.k8s.io/v1); nothing is logged without it
+    /// File with the audit policy (audit.k8s.io/v1); without it nothing is logged but what --audit-direct-requests asks for
     #[arg(long, value_name = "FILE")]
     pub audit_policy_file: Option<PathBuf>,
     /// File for the audit log, '-' for stdout; nothing is logged without it
     #[arg(long, value_name = "FILE")]
     pub audit_log_path: Option<PathBuf>,
-    /// Log the metadata of requests that come through no front proxy and of which the policy logs nothing: writes, and what is
-    /// refused with 401 or 403
+    /// Also log the metadata of writes, and of requests refused with 401 or 403, that did not come through a front proxy and
+    /// that the policy does not log
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
           num_args = 0..=1, require_equals = true, default_missing_value = "true",
           requires_if("true", "audit_log_path"))]

@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::body::LoggedBody;
+use super::direct::DirectRequest;
 use super::event::{AuthenticationMetadata, Event, ResponseStatus, UserInfo};
 use super::policy::{AuditStage, Level, RequestAuditConfig};
 use super::{Audit, headers};
@@ -39,8 +40,8 @@ struct State {
     also: Vec<Arc<RequestInfo>>,
     /// Whether the request came through a front proxy.
     is_proxied: bool,
-    /// Whether the request is logged only if it is refused, which is not known yet.
-    awaits_refusal: bool,
+    /// A request whose answer decides whether it is logged; `None` where the policy decides.
+    direct: Option<DirectRequest>,
     /// Whether the last event has been made.
     closed: bool,
 }
@@ -55,14 +56,8 @@ impl AuditContext {
     ) -> Self {
         let mut event = Event::new(request, info, audit_id.to_owned());
         event.source_ips = headers::addresses(request.headers(), peer.address());
-        let state = State {
-            event,
-            config: None,
-            also: Vec::new(),
-            is_proxied: false,
-            awaits_refusal: false,
-            closed: false,
-        };
+        let state =
+            State { event, config: None, also: Vec::new(), is_proxied: false, direct: None, closed: false };
         let state = Mutex::new(state);
         Self(Some(Arc::new(Record { audit, state })))
     }
@@ -177,6 +172,7 @@ impl AuditContext {
     pub async fn panicked(&self, why: &str, info: &RequestInfo) {
         let Some(record) = &self.0 else { return };
         record.decide(None, info);
+        record.settle(StatusCode::INTERNAL_SERVER_ERROR);
         let message = format!("APIServer panic'd: {why}");
         self.status(&ApiError::new(500, "InternalError", message, None).status);
         if let Some(line) = record.line(AuditStage::Panic) {
@@ -234,6 +230,8 @@ impl AuditContext {
 impl Drop for Record {
     /// Logs the end of the request in every case: the answer has been sent, or the client is gone.
     fn drop(&mut self) {
+        // A write whose client is gone may have been made.
+        self.settle(StatusCode::OK);
         let state = self.state.get_mut();
         if state.closed || state.config.is_none() {
             return;
@@ -253,14 +251,10 @@ impl Record {
             return false;
         }
         let of = |info: &RequestInfo| self.audit.policy.config(user, info);
-        let mut config = state.also.iter().map(|info| of(info)).fold(of(info), RequestAuditConfig::and);
+        let config = state.also.iter().map(|info| of(info)).fold(of(info), RequestAuditConfig::and);
         if self.audit.logs_direct_requests && !state.is_proxied && config.level == Level::None {
-            match info.verb.is_mutating() && user.is_some() {
-                true => config = RequestAuditConfig::of_direct_request(),
-                false => state.awaits_refusal = true,
-            }
-        }
-        if !state.awaits_refusal {
+            state.direct = Some(DirectRequest::new(user, info));
+        } else {
             self.audit.counts.level(config.level);
         }
         state.event.level = config.level;
@@ -269,17 +263,14 @@ impl Record {
         true
     }
 
-    /// Decides whether a request is logged of which that depends on its answer.
+    /// Decides by the code of the answer whether a direct request is logged of which the policy logs nothing.
     fn settle(&self, code: StatusCode) {
         let mut state = self.state.lock();
-        if !std::mem::take(&mut state.awaits_refusal) {
-            return;
-        }
-        let is_refused = matches!(code, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        if is_refused && self.audit.log.has_room_for_refusals() {
-            state.event.level = Level::Metadata;
-            state.config = Some(RequestAuditConfig::of_direct_request());
-        }
+        let Some(direct) = state.direct.take() else { return };
+        let config = direct.config(code, |is_stranger| self.audit.has_room_for_refusal(is_stranger));
+        let config = config.unwrap_or_default();
+        state.event.level = config.level;
+        state.config = Some(config);
         self.audit.counts.level(state.event.level);
     }
 
@@ -287,7 +278,7 @@ impl Record {
     fn is_at(&self, level: Level) -> bool {
         let state = self.state.lock();
         let is_logged = state.config.as_ref().is_some_and(|config| config.level >= level);
-        is_logged || level <= Level::Metadata && (state.config.is_none() || state.awaits_refusal)
+        is_logged || level <= Level::Metadata && (state.config.is_none() || state.direct.is_some())
     }
 
     /// Returns the line of a stage's event; `None` if it is not logged.

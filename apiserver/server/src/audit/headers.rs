@@ -4,6 +4,9 @@ use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderValue};
 
+/// Addresses of proxies in an event: the last ones, as each proxy adds its client's at the end.
+const MAX_ADDRESSES: usize = 32;
+
 /// Where a request comes from (k8s.io/apimachinery pkg/util/net SourceIPs): what proxies say, which any client can
 /// forge, and last the address of the connection, which none can. Addresses in `X-Forwarded-For`, then `X-Real-Ip`
 /// unless it is among them, then the peer's unless it is the last.
@@ -11,6 +14,7 @@ pub fn addresses(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<String> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut all: Vec<IpAddr> =
         text("x-forwarded-for").split(',').filter_map(|part| part.trim().parse().ok()).collect();
+    all.drain(..all.len().saturating_sub(MAX_ADDRESSES));
     if let Some(real) = text("x-real-ip").parse().ok().filter(|ip| !all.contains(ip)) {
         all.push(real);
     }
@@ -58,5 +62,21 @@ mod tests {
             ["10.0.0.1", "127.0.0.1"]
         );
         assert_eq!(of(&[("x-real-ip", "10.0.0.2")]), ["10.0.0.2", "127.0.0.1"]);
+    }
+
+    /// 20,000 addresses made an event that was longer than events may be, so that it was left out.
+    #[test]
+    fn a_client_lists_addresses_until_its_event_is_too_long() {
+        let mut headers = HeaderMap::new();
+        let forged = "::,".repeat(20_000) + "10.0.0.1";
+        headers.insert(
+            "x-forwarded-for",
+            HeaderValue::from_str(&forged).unwrap_or(HeaderValue::from_static("")),
+        );
+        let all = addresses(&headers, Some(IpAddr::from([127, 0, 0, 1])));
+        assert_eq!(
+            (all.len(), &all[MAX_ADDRESSES - 1..]),
+            (MAX_ADDRESSES + 1, &["10.0.0.1".to_owned(), "127.0.0.1".to_owned()][..])
+        );
     }
 }

@@ -96,14 +96,9 @@ impl AuditLog {
         });
     }
 
-    /// Whether a line may be written of what strangers can cause at will: half of the queue is kept for all others. If not, the
-    /// line is lost, and counted.
+    /// Whether the queue has room for a refused request. Refusals may fill half of a queue that loses what it has no room for.
     pub fn has_room_for_refusals(&self) -> bool {
-        let has_room = 2 * self.lines.capacity() > self.lines.max_capacity();
-        if !has_room {
-            self.lost();
-        }
-        has_room
+        self.mode != Mode::Batch || 2 * self.lines.capacity() > self.lines.max_capacity()
     }
 
     /// Waits until all lines so far have been written, including those that wait for room in the queue.

@@ -6,11 +6,12 @@
 //!               ▲ user, decision, bodies, annotations
 //! ```
 //!
-//! Without a policy an audit context is empty: its methods do nothing.
+//! Without a policy, and without what is asked for of direct requests, an audit context is empty: its methods do nothing.
 
 mod body;
 mod context;
 mod counts;
+mod direct;
 mod event;
 pub mod file;
 pub(crate) mod headers;
@@ -31,6 +32,7 @@ pub use counts::AuditMetrics;
 pub use log::Mode;
 pub use policy::{AuditPolicy, AuditStage, Level};
 
+use direct::RefusalBudget;
 use drydock_serving::auth::authn::Peer;
 use event::AuditLines;
 use log::AuditLog;
@@ -38,7 +40,7 @@ use log::AuditLog;
 /// What an operator asks for.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The policy; without one nothing is logged.
+    /// The policy; without one nothing is logged but direct requests, if that is asked for.
     pub policy_file: Option<PathBuf>,
     /// Where the log goes; without it nothing is logged.
     pub out: Option<AuditDestination>,
@@ -80,6 +82,7 @@ pub enum AuditDestination {
 pub struct Audit {
     policy: AuditPolicy,
     logs_direct_requests: bool,
+    refusals: RefusalBudget,
     lines: AuditLines,
     log: AuditLog,
     counts: AuditMetrics,
@@ -120,7 +123,14 @@ impl Audit {
         let log = AuditLog::start(out, options.mode, options.buffer, counts.clone());
         let log = log.map_err(|error| OpenError::Log(name, error))?;
         let lines = AuditLines { longest: options.longest, counts: counts.clone() };
-        Ok(Some(Arc::new(Self { policy, logs_direct_requests: options.direct_requests, lines, log, counts })))
+        Ok(Some(Arc::new(Self {
+            policy,
+            logs_direct_requests: options.direct_requests,
+            refusals: RefusalBudget::default(),
+            lines,
+            log,
+            counts,
+        })))
     }
 
     /// Begins the audit context of a request.
@@ -132,6 +142,15 @@ impl Audit {
         peer: &Peer,
     ) -> AuditContext {
         AuditContext::begin(self.clone(), request, info, audit_id, peer)
+    }
+
+    /// Whether a refused request may be logged; counts it as lost if not.
+    fn has_room_for_refusal(&self, is_stranger: bool) -> bool {
+        let has_room = self.log.has_room_for_refusals() && self.refusals.take(is_stranger);
+        if !has_room {
+            self.counts.error("buffered");
+        }
+        has_room
     }
 
     /// Waits until everything so far has been written.

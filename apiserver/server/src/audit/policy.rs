@@ -93,12 +93,6 @@ pub struct RequestAuditConfig {
 }
 
 impl RequestAuditConfig {
-    /// What is logged of a direct request of which the policy logs nothing: the metadata, once it is answered.
-    pub fn of_direct_request() -> Self {
-        let omit_stages = vec![AuditStage::RequestReceived];
-        Self { level: Level::Metadata, omit_stages, omit_managed_fields: false }
-    }
-
     /// Joins the configurations of a request about two resources: what one of them logs is logged.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {

@@ -51,7 +51,7 @@ pub struct Chain {
     pub health: Health,
     /// /metrics.
     pub metrics: Metrics,
-    /// The audit log, where there is a policy.
+    /// The audit log, where there is something to log.
     pub audit: Option<Arc<Audit>>,
     /// What is served.
     pub api: ApiGroup,

@@ -16,9 +16,9 @@ use super::options::Trust;
 /// How often the files are compared with what is in force (Kubernetes re-reads within a minute).
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
-/// The CAs, names and headers that the options give. Fails if users could pass for front proxies by them.
+/// The CAs, names and headers that the options give.
 pub(super) fn by_options(options: &Trust) -> anyhow::Result<HostConfig> {
-    let config = HostConfig {
+    Ok(HostConfig {
         client_ca: ca("--client-ca-file", options.client_ca_file.as_deref())?,
         requestheader_ca: ca(
             "--requestheader-client-ca-file",
@@ -29,9 +29,7 @@ pub(super) fn by_options(options: &Trust) -> anyhow::Result<HostConfig> {
         uid_headers: options.uid_headers.clone(),
         group_headers: options.group_headers.clone(),
         extra_prefixes: options.extra_headers_prefix.clone(),
-    };
-    config.check().map_err(anyhow::Error::msg)?;
-    Ok(config)
+    })
 }
 
 fn ca(flag: &str, file: Option<&Path>) -> anyhow::Result<Option<ClientCa>> {
@@ -73,7 +71,10 @@ pub(super) async fn follow_files(trusted: HostConfigSource, options: Trust) {
             }
             Err(error) => {
                 trusted.refuse("the CA files of the flags", &format!("{error:#}"));
-                known = now;
+                // Unless they have changed since.
+                if contents(&options) == now {
+                    known = now;
+                }
             }
         }
     }

@@ -51,8 +51,8 @@ impl ClientCa {
         Ok(Self { verifier, certificates: certificates.into() })
     }
 
-    /// Whether this bundle trusts what a CA of `other` issues: both have a CA of the same key, or a CA of this bundle has signed
-    /// one of the other.
+    /// Whether this bundle is seen to trust what a CA of `other` issues: both have a CA of the same key, or a CA of this bundle
+    /// has signed one of the other, or one of them cannot be parsed. A chain over a CA that is in neither is not seen.
     pub fn covers(&self, other: &Self) -> bool {
         let is_covered =
             |theirs: &CertificateDer<'_>| self.certificates.iter().any(|ours| vouches_for(ours, theirs));
@@ -71,11 +71,11 @@ impl ClientCa {
     }
 }
 
-/// Whether a CA has the key of another CA, or has signed its certificate.
+/// Whether a CA has the key of another CA, or has signed its certificate. True if that cannot be known.
 fn vouches_for(ca: &CertificateDer<'_>, other: &CertificateDer<'_>) -> bool {
     let (Ok((_, ca)), Ok((_, other))) = (X509Certificate::from_der(ca), X509Certificate::from_der(other))
     else {
-        return false;
+        return true;
     };
     let key = ca.public_key();
     key.raw == other.public_key().raw || other.verify_signature(Some(key)).is_ok()

@@ -50,7 +50,7 @@ impl HostConfig {
     ///
     /// # Errors
     /// One line for people: any name is allowed to a front proxy, and the certificates of users pass for a front proxy's.
-    pub fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), String> {
         let (Some(proxies), Some(users)) = (&self.requestheader_ca, &self.client_ca) else { return Ok(()) };
         if self.allowed_names.is_empty() && proxies.covers(users) {
             return Err(OPEN_TO_USERS.to_owned());
@@ -58,7 +58,8 @@ impl HostConfig {
         Ok(())
     }
 
-    /// The configuration until the host's is known: where no flag names the front proxies, nobody is one yet.
+    /// The configuration for the time before the host's is read: unless a flag gives allowed names, no certificate is a front
+    /// proxy's.
     fn before_the_host(self) -> Self {
         match self.allowed_names.is_empty() {
             true => Self { requestheader_ca: None, ..self },
@@ -79,7 +80,10 @@ impl HostConfig {
 #[derive(Debug, Default)]
 struct Sources {
     flags: HostConfig,
+    /// The host's that is in force.
     map: BTreeMap<String, String>,
+    /// The host's that came last, if it was refused.
+    refused_map: Option<BTreeMap<String, String>>,
 }
 
 /// The present [`HostConfig`], shared by all requests.
@@ -98,7 +102,7 @@ impl HostConfigSource {
         let (set_have_host, have_host) = tokio::sync::watch::channel(false);
         Self {
             current: Arc::new(ArcSwap::from_pointee(flags.clone().before_the_host())),
-            sources: Arc::new(Mutex::new(Sources { flags, map: BTreeMap::new() })),
+            sources: Arc::new(Mutex::new(Sources { flags, ..Sources::default() })),
             refused: Arc::default(),
             have_host,
             set_have_host: Arc::new(set_have_host),
@@ -163,34 +167,47 @@ impl HostConfigSource {
         }
     }
 
-    /// Takes flags whose files have changed. If what they say together with the host is refused, the last good configuration
-    /// stays in force.
+    /// Takes flags whose files have changed, with what the host says now, or said before that was refused. If both are refused,
+    /// the last good configuration stays in force.
     pub fn set_flags(&self, flags: HostConfig) {
-        let mut sources = self.sources.lock();
-        match parse(&sources.map, &flags) {
+        let sources = &mut *self.sources.lock();
+        sources.flags = flags;
+        if let Some(map) = sources.refused_map.take() {
+            match parse(&map, &sources.flags) {
+                Ok(config) => return self.load(sources, config, map),
+                Err(_) => sources.refused_map = Some(map),
+            }
+        }
+        match parse(&sources.map, &sources.flags) {
             Ok(config) if self.is_ready() => self.current.store(Arc::new(config)),
             Ok(config) => self.current.store(Arc::new(config.before_the_host())),
             Err(error) => self.refuse("the CA files of the flags", &error),
         }
-        sources.flags = flags;
     }
 
     fn apply(&self, data: BTreeMap<String, String>) {
-        let mut sources = self.sources.lock();
+        let sources = &mut *self.sources.lock();
         if self.is_ready() && sources.map == data {
             // A new configuration, though equal, would have the certificates of all connections verified again.
+            sources.refused_map = None;
             return;
         }
         match parse(&data, &sources.flags) {
-            Ok(config) => {
-                sources.map = data;
-                config.warn_of_open_names();
-                self.current.store(Arc::new(config));
-                self.set_have_host.send_replace(true);
-                tracing::info!("authentication configuration of the host loaded");
+            Ok(config) => self.load(sources, config, data),
+            Err(error) => {
+                self.refuse("ConfigMap kube-system/extension-apiserver-authentication", &error);
+                sources.refused_map = Some(data);
             }
-            Err(error) => self.refuse("ConfigMap kube-system/extension-apiserver-authentication", &error),
         }
+    }
+
+    /// Puts a configuration in force that was made of this map of the host.
+    fn load(&self, sources: &mut Sources, config: HostConfig, map: BTreeMap<String, String>) {
+        (sources.map, sources.refused_map) = (map, None);
+        config.warn_of_open_names();
+        self.current.store(Arc::new(config));
+        self.set_have_host.send_replace(true);
+        tracing::info!("authentication configuration of the host loaded");
     }
 }
 
@@ -342,6 +359,22 @@ mod tests {
         assert_eq!((source.current().allowed_names.len(), source.refused()), (0, 3));
         let in_force = source.current();
         assert!(!in_force.requestheader_ca.as_ref().unwrap().covers(in_force.client_ca.as_ref().unwrap()));
+    }
+
+    /// The flags' files were mended after the host's map had been refused, and the map was not looked at again.
+    #[test]
+    fn a_map_that_was_refused_is_taken_when_the_flags_are_mended() {
+        let ((users, _), (proxies, _)) = (ca("users", None), ca("proxies", None));
+        let with = |pem: &str| HostConfig {
+            requestheader_ca: Some(ClientCa::from_pem(pem.as_bytes()).unwrap()),
+            ..HostConfig::default()
+        };
+        let source = HostConfigSource::new(with(&users));
+        source.apply(of(&users, &proxies, "[]"));
+        assert_eq!((source.is_ready(), source.refused()), (false, 1));
+        source.set_flags(with(&proxies));
+        assert_eq!((source.is_ready(), source.refused()), (true, 1));
+        assert!(source.current().client_ca.is_some());
     }
 
     /// A front proxy's CA by a flag trusted certificates of any name until the host's names had been read.

@@ -177,11 +177,14 @@ impl CertificateVerdict {
         let leaf = certificates.first();
         let is_judged = config.client_ca.is_some() || (config.requestheader_ca.is_some() && !proxied);
         let user = leaf.filter(|_| known).and_then(x509_user);
+        // Where any name is allowed, a user is no front proxy, though the CAs vouch for each other.
+        let may_be_proxy = proxied && !(known && config.allowed_names.is_empty());
         Self {
             config: config.clone(),
             from: now,
             until: certificates.iter().flat_map(validity_bounds).flatten().filter(|at| *at > now).min(),
-            is_front_proxy: proxied && leaf.is_some_and(|leaf| request_header::is_front_proxy(config, leaf)),
+            is_front_proxy: may_be_proxy
+                && leaf.is_some_and(|leaf| request_header::is_front_proxy(config, leaf)),
             is_unknown: !certificates.is_empty() && is_judged,
             user: user.map(super::with_authenticated_group),
         }
@@ -310,5 +313,37 @@ mod tests {
         let (config, peer) = ann();
         assert_eq!(user(&peer.verdict(&config, at(0) - Duration::from_secs(30))), None);
         assert_eq!(user(&peer.verdict(&config, at(31))), Some("ann"));
+    }
+
+    /// The CA of front proxies had signed a CA above that of users, which neither bundle holds: users showed it.
+    #[test]
+    fn a_user_of_a_cross_signed_ca_is_no_front_proxy() {
+        let authority = |name: &str, by: Option<&Issuer<'static, KeyPair>>| {
+            let (key, mut params) =
+                (KeyPair::generate().unwrap(), CertificateParams::new(Vec::new()).unwrap());
+            params.distinguished_name.push(DnType::CommonName, name);
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            let certificate =
+                by.map_or_else(|| params.self_signed(&key), |by| params.signed_by(&key, by)).unwrap();
+            (certificate, Issuer::new(params, key))
+        };
+        let (proxies, by_proxies) = authority("proxies", None);
+        let (between, by_between) = authority("between", Some(&by_proxies));
+        let (users, by_users) = authority("users", Some(&by_between));
+        let mut leaf = CertificateParams::new(Vec::new()).unwrap();
+        leaf.distinguished_name.push(DnType::CommonName, "ann");
+        leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let leaf = leaf.signed_by(&KeyPair::generate().unwrap(), &by_users).unwrap();
+        let shown = [&leaf, &users, &between].map(|certificate| certificate.der().clone()).to_vec();
+        let ca = |certificate: &rcgen::Certificate| ClientCa::from_pem(certificate.pem().as_bytes()).unwrap();
+        let config = |names: &[&str]| {
+            let allowed_names = names.iter().map(|name| (*name).to_owned()).collect();
+            let (client_ca, requestheader_ca) = (Some(ca(&users)), Some(ca(&proxies)));
+            Arc::new(HostConfig { client_ca, requestheader_ca, allowed_names, ..HostConfig::default() })
+        };
+        let verdict = |names: &[&str]| Peer::new(shown.clone()).verdict(&config(names), SystemTime::now());
+        assert!(!verdict(&[]).is_front_proxy);
+        assert_eq!(user(&verdict(&[])), Some("ann"));
+        assert!(verdict(&["ann"]).is_front_proxy);
     }
 }

@@ -12,6 +12,7 @@
 //! ```
 
 pub mod limiter;
+pub mod rate;
 
 mod answers;
 mod ask;
@@ -19,7 +20,6 @@ mod fair_queue;
 mod fair_queues;
 mod payer;
 mod queue;
-mod rate;
 mod reviews;
 mod singleflight;
 

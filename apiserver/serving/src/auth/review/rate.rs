@@ -1,4 +1,4 @@
-//! A rate: how many reviews may start, at once and in the long run.
+//! A rate: how many may start, at once and in the long run.
 
 use std::time::{Duration, Instant};
 
@@ -14,17 +14,17 @@ pub struct Rate {
 /// The starts so far, as the moment at which all of them are paid for; `None` if none counts any more (a leaky bucket
 /// as a meter; ITU-T I.371, generic cell rate algorithm).
 #[derive(Debug, Default)]
-pub(super) struct RateMeter(Option<Instant>);
+pub struct RateMeter(Option<Instant>);
 
 impl RateMeter {
     /// When the next start may be: now or later.
-    pub(super) fn next(&self, rate: Rate, now: Instant) -> Instant {
+    pub fn next(&self, rate: Rate, now: Instant) -> Instant {
         let ahead = self.0.map_or(Duration::ZERO, |paid| paid.saturating_duration_since(now));
         now + ahead.saturating_sub(rate.every * rate.burst.saturating_sub(1))
     }
 
     /// Counts a start.
-    pub(super) fn start(&mut self, rate: Rate, now: Instant) {
+    pub fn start(&mut self, rate: Rate, now: Instant) {
         let paid = self.0.map_or(now, |paid| paid.max(now));
         self.0 = Some(paid + rate.every);
     }
@@ -35,11 +35,12 @@ impl RateMeter {
     }
 
     /// Forgets starts that are paid for by now.
-    pub(super) fn forget(&mut self, now: Instant) {
+    pub fn forget(&mut self, now: Instant) {
         self.0.take_if(|paid| *paid <= now);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether no start counts.
+    pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 }
