@@ -1,7 +1,6 @@
 //! Reflectors of the host's configurations: the last known ones stay in force while the host cannot be reached.
 
 use std::fmt::Debug;
-use std::future::Future;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,19 +30,9 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone + Default + Send + Sync + 'static,
 {
-    /// Starts a reflector of a kind that is known at compile time.
-    pub fn start(what: &'static str, api: Api<K>, changed: Arc<Notify>) -> Self {
-        Self::start_with(what.to_owned(), api, Writer::default(), changed)
-    }
-}
-
-impl<K> HostReflector<K>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-    K::DynamicType: Eq + Hash + Clone + Send + Sync + 'static,
-{
     /// Starts a reflector in a task of its own, with backoff; `changed` is notified of every change.
-    pub fn start_with(what: String, api: Api<K>, writer: Writer<K>, changed: Arc<Notify>) -> Self {
+    pub fn start(what: &'static str, api: Api<K>, changed: Arc<Notify>) -> Self {
+        let writer = Writer::default();
         let known = writer.as_reader();
         let events = watcher(api, watcher::Config::default()).default_backoff();
         let mut events = reflector(writer, events).boxed();
@@ -64,11 +53,6 @@ where
     /// Whether all objects have been listed.
     pub fn is_ready(&self) -> bool {
         self.known.wait_until_ready().now_or_never().is_some_and(|ready| ready.is_ok())
-    }
-
-    /// Waits until all objects have been listed.
-    pub fn ready(&self) -> impl Future<Output = bool> + '_ {
-        self.known.wait_until_ready().map(|ready| ready.is_ok())
     }
 }
 

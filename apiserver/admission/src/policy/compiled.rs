@@ -9,7 +9,8 @@ use crate::cel::{ComposedVariable, Expression};
 use crate::input::{AUTHORIZER, COMMON};
 use crate::matching::{Criteria, MatchCondition};
 
-use super::params::Params;
+use super::param_reflector::ParamReflector;
+use super::params::ParamKind;
 
 /// The effect of an evaluation that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +69,6 @@ pub struct Validation {
 }
 
 /// A binding of a policy.
-#[derive(Clone, Debug)]
 pub struct Binding {
     /// Its name.
     pub name: String,
@@ -76,6 +76,8 @@ pub struct Binding {
     pub criteria: Option<Criteria>,
     /// The reference to its parameters.
     pub param_ref: Option<ParamRef>,
+    /// The parameters, or what is wrong with the reference. `None` if there is no reference, or no such kind.
+    pub params: Option<Result<Arc<ParamReflector>, String>>,
     /// `Deny`, `Warn`, `Audit`
     pub actions: Vec<String>,
 }
@@ -99,8 +101,8 @@ pub struct PolicyHook {
     pub policy: Arc<CompiledPolicy>,
     /// Its bindings, by name.
     pub bindings: Vec<Binding>,
-    /// The reflector of its parameters.
-    pub params: Option<Arc<Params>>,
+    /// The kind of its parameters.
+    pub param_kind: Option<ParamKind>,
     /// Why it cannot be evaluated at all.
     pub misconfigured: Option<String>,
 }
@@ -160,6 +162,7 @@ pub fn binding(it: &host::ValidatingAdmissionPolicyBinding) -> Binding {
             selector: it.selector,
             deny_if_missing: it.parameter_not_found_action.as_deref() == Some("Deny"),
         }),
+        params: None,
         actions: spec.validation_actions.unwrap_or_default(),
     }
 }

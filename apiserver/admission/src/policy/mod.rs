@@ -3,6 +3,8 @@
 mod compiled;
 mod decision;
 mod evaluate;
+mod param_reflector;
+mod param_store;
 mod params;
 mod source;
 #[cfg(test)]
@@ -28,6 +30,7 @@ pub use compiled::FailurePolicy;
 use compiled::{Binding, CompiledPolicy, PolicyHook};
 use decision::{PolicyDenial, PolicyResults};
 use evaluate::PolicyVerdict;
+use param_store::ParamJson;
 
 /// The policies that can apply to our kinds, sorted by name.
 type PolicySnapshot = Arc<Vec<PolicyHook>>;
@@ -140,14 +143,19 @@ impl Policies {
         policy: Arc<CompiledPolicy>,
         request: &AdmissionAttributes<'_>,
         namespace: Value,
-        params: Vec<Option<Value>>,
+        params: Vec<Option<ParamJson>>,
     ) -> Result<Vec<PolicyVerdict>, ApiError> {
         let input = Input::new(request, (self.authorizer_factory)(request.caller));
         let evaluated = stack::on_evaluation_thread(request.deadline, move || {
-            let all = params.iter();
-            all.map(|params| evaluate::evaluate(&policy, &input, &namespace, params.as_ref())).collect()
+            // One after the other: as trees they take many times their JSON.
+            let read = |json: &ParamJson| serde_json::from_slice(json).map_err(|error| error.to_string());
+            let verdict = |params: &Option<ParamJson>| -> Result<PolicyVerdict, String> {
+                let params: Option<Value> = params.as_ref().map(read).transpose()?;
+                Ok(evaluate::evaluate(&policy, &input, &namespace, params.as_ref()))
+            };
+            params.iter().map(verdict).collect()
         });
-        evaluated.await.map_err(ApiError::internal)
+        evaluated.await.flatten().map_err(ApiError::internal)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads and compiles the host's policies and bindings (k8s.io/apiserver
 //! pkg/admission/plugin/policy/generic/policy_source.go).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,13 +13,17 @@ use kube::{Api, Client, ResourceExt};
 use tokio::sync::{Notify, watch};
 
 use super::compiled::{Binding, CompiledPolicy, PolicyHook, binding, compile};
-use super::params::Params;
+use super::param_reflector::{ParamReflector, ParamScope};
+use super::params::ParamKind;
 use crate::cel::stack;
 use crate::matching::{Criteria, ServedKinds};
 use crate::reflectors::HostReflector;
 
 /// Pause before a kind that the host did not have is looked up again.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// Longest wait for the first lists of params.
+const FIRST_LISTS: Duration = Duration::from_secs(5);
 
 /// Keeps `hooks` up to date with the host's policies. The returned receiver changes to `true` when they are known for
 /// the first time.
@@ -33,8 +37,16 @@ pub fn follow(
     let policies = HostReflector::start("admission policies", Api::all(host.clone()), changed.clone());
     let bindings =
         HostReflector::start("bindings of admission policies", Api::all(host.clone()), changed.clone());
-    let mut source =
-        PolicySource { host, served, policies, bindings, compiled: HashMap::new(), params: HashMap::new() };
+    let mut source = PolicySource {
+        host,
+        served,
+        policies,
+        bindings,
+        compiled: HashMap::new(),
+        kinds: HashMap::new(),
+        params: HashMap::new(),
+        started: Vec::new(),
+    };
     tokio::spawn(async move {
         loop {
             let complete = if source.policies.is_ready() && source.bindings.is_ready() {
@@ -66,6 +78,9 @@ pub fn follow(
     ready_rx
 }
 
+/// `apiVersion` and `kind`.
+type NamedKind = (String, String);
+
 struct PolicySource {
     host: Client,
     served: Vec<(String, String, String)>,
@@ -73,8 +88,12 @@ struct PolicySource {
     bindings: HostReflector<ValidatingAdmissionPolicyBinding>,
     /// By name and resourceVersion.
     compiled: HashMap<(String, String), Arc<CompiledPolicy>>,
-    /// By `apiVersion` and `kind`.
-    params: HashMap<(String, String), Arc<Params>>,
+    /// Kinds of parameters.
+    kinds: HashMap<NamedKind, ParamKind>,
+    /// Parameters, by their kind and by what a binding refers to.
+    params: HashMap<(NamedKind, ParamScope), Arc<ParamReflector>>,
+    /// Of these, the ones that have been started and not been waited for.
+    started: Vec<Arc<ParamReflector>>,
 }
 
 impl PolicySource {
@@ -87,16 +106,20 @@ impl PolicySource {
         }
         let mut policies = self.policies.known.state();
         policies.sort_by_key(|policy| policy.name_any());
-        let mut hooks = Vec::new();
+        let (mut hooks, mut used) = (Vec::new(), HashSet::new());
         for policy in policies {
             let Some(mut bindings) = by_policy.remove(&policy.name_any()) else { continue };
             let Some(policy) = self.compiled(policy).await? else { continue };
             bindings.sort_by(|a, b| a.name.cmp(&b.name));
-            let (params, misconfigured) = self.params_of(&policy).await;
-            hooks.push(PolicyHook { policy, bindings, params, misconfigured });
+            let (param_kind, misconfigured) = self.param_kind_of(&policy).await;
+            if let (Some(named), Some(kind)) = (&policy.param_kind, &param_kind) {
+                bindings.iter_mut().for_each(|binding| self.follow_params(binding, named, kind, &mut used));
+            }
+            hooks.push(PolicyHook { policy, bindings, param_kind, misconfigured });
         }
+        self.first_lists().await;
         let complete = hooks.iter().all(|hook| hook.misconfigured.is_none());
-        self.forget(&hooks);
+        self.forget(&hooks, &used);
         Ok((hooks, complete))
     }
 
@@ -119,27 +142,62 @@ impl PolicySource {
         Ok(Some(compiled))
     }
 
-    async fn params_of(&mut self, policy: &CompiledPolicy) -> (Option<Arc<Params>>, Option<String>) {
-        let Some(kind) = &policy.param_kind else { return (None, None) };
-        if let Some(known) = self.params.get(kind) {
+    async fn param_kind_of(&mut self, policy: &CompiledPolicy) -> (Option<ParamKind>, Option<String>) {
+        let Some(named) = &policy.param_kind else { return (None, None) };
+        if let Some(known) = self.kinds.get(named) {
             return (Some(known.clone()), None);
         }
-        match Params::follow(&self.host, &kind.0, &kind.1).await {
-            Ok(params) => {
-                let params = Arc::new(params);
-                self.params.insert(kind.clone(), params.clone());
-                (Some(params), None)
+        match ParamKind::find(&self.host, &named.0, &named.1).await {
+            Ok(kind) => {
+                self.kinds.insert(named.clone(), kind.clone());
+                (Some(kind), None)
             }
             Err(why) => (None, Some(why)),
         }
     }
 
+    /// Gives a binding its parameters, and starts to follow them if no other binding refers to the same. Adds them to those
+    /// that are `used`.
+    fn follow_params(
+        &mut self,
+        binding: &mut Binding,
+        named: &NamedKind,
+        kind: &ParamKind,
+        used: &mut HashSet<(NamedKind, ParamScope)>,
+    ) {
+        let Some(wanted) = &binding.param_ref else { return };
+        binding.params = Some(kind.scope(wanted).map(|scope| {
+            let key = (named.clone(), scope.clone());
+            used.insert(key.clone());
+            if let Some(known) = self.params.get(&key) {
+                return known.clone();
+            }
+            let started = Arc::new(ParamReflector::start(self.host.clone(), kind.resource.clone(), scope));
+            self.params.insert(key, started.clone());
+            self.started.push(started.clone());
+            started
+        }));
+    }
+
+    /// Waits until the params that bindings have begun to refer to have been listed: the policies that are in force stay so
+    /// until then.
+    async fn first_lists(&mut self) {
+        let started = std::mem::take(&mut self.started);
+        let listed = futures::future::join_all(started.iter().map(|params| params.ready()));
+        if tokio::time::timeout(FIRST_LISTS, listed).await.is_err() {
+            tracing::warn!(
+                "params of a policy have not been listed yet; its failurePolicy decides until they are"
+            );
+        }
+    }
+
     /// Removes the policies and parameters that are no longer used.
-    fn forget(&mut self, hooks: &[PolicyHook]) {
+    fn forget(&mut self, hooks: &[PolicyHook], used: &HashSet<(NamedKind, ParamScope)>) {
         self.compiled.retain(|(name, version), _| {
             hooks.iter().any(|hook| hook.policy.name == *name && hook.policy.version == *version)
         });
-        self.params.retain(|kind, _| hooks.iter().any(|hook| hook.policy.param_kind.as_ref() == Some(kind)));
+        self.kinds.retain(|kind, _| hooks.iter().any(|hook| hook.policy.param_kind.as_ref() == Some(kind)));
+        self.params.retain(|key, _| used.contains(key));
     }
 }
 

@@ -207,7 +207,7 @@ async fn asked_for_namespace(expression: &str) -> usize {
     let hook = || PolicyHook {
         policy: Arc::new(compile(&whole, Criteria::of_policy(&constraints))),
         bindings: vec![bound(&["Deny"]), bound(&["Deny"])],
-        params: None,
+        param_kind: None,
         misconfigured: None,
     };
     let namespaces = Arc::new(CountedNamespaces::default());
