@@ -5,6 +5,7 @@
 #[cfg(test)]
 mod asked;
 mod ended_maintenance;
+mod kubelet_labels;
 mod node_delete;
 mod node_selection;
 mod pod_delete;

@@ -1,6 +1,6 @@
 //! Checks the nodes that a maintenance selects at present. A write that makes it select more nodes than its status can
 //! list (`node_maintenance::limits::MAX_NODES`) is refused, because its progress could not be shown. A selection of all
-//! nodes (KEP-4212, NodeMaintenance Admission) and a term that selects none get a warning.
+//! nodes (KEP-4212, NodeMaintenance Admission), a term that selects none, and one that kubelets can join get a warning.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
 
+use super::kubelet_labels;
 use super::node_delete::selector_of;
 
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
@@ -77,6 +78,9 @@ impl Admission for NodeSelection {
             attributes.warnings.add(format!("{path}: selects no node, as it has no requirements"));
         });
         warn(attributes, &selected, &nodes);
+        if attributes.old.is_none_or(|old| field(old, "nodeSelector") != field(new, "nodeSelector")) {
+            kubelet_labels::warning(&selector).into_iter().for_each(|text| attributes.warnings.add(text));
+        }
         Ok(())
     }
 }
@@ -98,11 +102,14 @@ fn empty_terms(selector: &NodeSelector) -> impl Iterator<Item = Path> {
 /// Whether the write changes the selection or the stage, except to Complete. A maintenance that selects too many nodes
 /// because the cluster grew can still be completed, and changed in other fields.
 fn is_asked_for(new: &Object, old: Option<&Object>) -> bool {
-    let field = |object: &Object, name: &str| object.0.get("spec").and_then(|s| s.get(name)).cloned();
-    let stage = field(new, "stage");
     let changes = |name: &str| old.is_none_or(|old| field(old, name) != field(new, name));
-    stage.as_ref().and_then(Value::as_str) != Some("Complete")
+    field(new, "stage").and_then(Value::as_str) != Some("Complete")
         && (changes("nodeSelector") || changes("stage"))
+}
+
+/// A field of the spec.
+fn field<'o>(object: &'o Object, name: &str) -> Option<&'o Value> {
+    object.0.get("spec")?.get(name)
 }
 
 fn too_many(selected: usize) -> Option<Error> {

@@ -37,7 +37,7 @@ async fn cluster_of_the_guide(kubectl: &Kubectl) -> Result<()> {
             "apiVersion": "v1", "kind": "Node",
             "metadata": {
                 "name": name, "annotations": {"kwok.x-k8s.io/node": "fake"},
-                "labels": {"kubernetes.io/hostname": name, "topology.example.com/rack": rack},
+                "labels": {"kubernetes.io/hostname": name, "node-restriction.kubernetes.io/rack": rack},
             },
             "status": {"allocatable": size, "capacity": size},
         });

@@ -127,6 +127,24 @@ async fn a_selection_of_all_nodes_is_warned_of() -> Result<()> {
     Ok(())
 }
 
+/// A stolen kubelet gave its node the label by which a rack was drained, and a pod there kept a tier open.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_selection_that_kubelets_can_join_is_warned_of() -> Result<()> {
+    let shared = shared().await?;
+    let warned = async |key: &str| -> Result<bool> {
+        let mut object = node_maintenance("authz-kubelet", "Idle", &[]);
+        object["spec"]["nodeSelector"]["nodeSelectorTerms"] =
+            json!([{"matchExpressions": [{"key": key, "operator": "In", "values": ["7"]}]}]);
+        let create = ["create", "--dry-run=server", "-f", "-"];
+        let said = shared.kubectl().run(&create, &object.to_string()).await?;
+        assert_eq!(said.code, 0, "{said:?}");
+        Ok(said.err.contains(&format!("a kubelet may set the label {key:?} of its node")))
+    };
+    assert!(warned("topology.kubernetes.io/zone").await?);
+    assert!(!warned("node-restriction.kubernetes.io/zone").await?);
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_term_that_selects_no_node_is_warned_of() -> Result<()> {
     let shared = shared().await?;
