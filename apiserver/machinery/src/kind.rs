@@ -187,6 +187,17 @@ pub trait Kind: Send + Sync + 'static {
     fn quota(&self) -> Option<Quota> {
         None
     }
+    /// Whether a write to the status has to succeed although its namespace or the store is full, because it makes the
+    /// status larger only by a few KiB that its writer is owed. Any other write to the status that makes the object
+    /// larger is refused there, unless a component of the cluster makes it.
+    fn is_needed_status(&self, _new: &Object, _old: &Object) -> bool {
+        false
+    }
+    /// Maximum number of bytes of managed fields that writes to the status may leave in an object. Beyond it a write to
+    /// the status leaves the managed fields as they were.
+    fn max_bytes_of_status_managers(&self) -> Option<usize> {
+        None
+    }
     /// Returns dotted paths to strings that field selectors may use, besides `metadata.name` and
     /// `metadata.namespace`.
     fn selectable_fields(&self) -> &[&'static str] {

@@ -94,6 +94,14 @@ pub trait Strategy: Send + Sync + Sized + 'static {
     fn quota(&self) -> Option<Quota> {
         None
     }
+    /// See [`Kind::is_needed_status`].
+    fn is_needed_status(&self, _new: &Object, _old: &Object) -> bool {
+        false
+    }
+    /// See [`Kind::max_bytes_of_status_managers`].
+    fn max_bytes_of_status_managers(&self) -> Option<usize> {
+        None
+    }
     /// See [`Kind::selectable_fields`].
     fn selectable_fields(&self) -> &[&'static str] {
         &[]
@@ -262,6 +270,14 @@ impl<S: Strategy> Kind for TypedKind<S> {
 
     fn quota(&self) -> Option<Quota> {
         self.strategy.quota()
+    }
+
+    fn is_needed_status(&self, new: &Object, old: &Object) -> bool {
+        self.strategy.is_needed_status(new, old)
+    }
+
+    fn max_bytes_of_status_managers(&self) -> Option<usize> {
+        self.strategy.max_bytes_of_status_managers()
     }
 
     fn selectable_fields(&self) -> &[&'static str] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use drydock_storage::backend::{
-    Backend, BackendError, CompactionTurn, CompareAndSwap, KeyValue, RangeResult, Result, Revision,
+    Backend, BackendError, CompactionTurn, CompareAndSwap, KeyValue, RangeResult, Result, Revision, Shortage,
     WatchItem, WriteOutcome,
 };
 use drydock_storage::location::{LocationError, StorageLocation};
@@ -134,8 +134,8 @@ impl Backend for EtcdBackend {
         closed.or_else(|| self.members.contact().silence().map(silent)).or_else(|| self.requests.space.why())
     }
 
-    fn history_budget(&self) -> Option<u64> {
-        self.requests.space.history_budget()
+    fn shortage(&self) -> Option<Shortage> {
+        self.requests.space.shortage()
     }
 
     fn refuses_reads(&self) -> Option<String> {

@@ -9,8 +9,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use drydock_storage::backend::{BackendError, CompareAndSwap, Priority, Result, Revision};
-use drydock_storage::retention::{Retention, RevisionSample, RevisionTimes, history_budget};
+use drydock_storage::backend::{BackendError, CompareAndSwap, Priority, Result, Revision, Shortage};
+use drydock_storage::retention::{Retention, RevisionSample, RevisionTimes};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 const USUAL_QUOTA: u64 = 2 << 30;
 /// The size is requested after each 1/SIZE_REQUEST_STEP of the quota that is written.
 const SIZE_REQUEST_STEP: u64 = 64;
-/// The last 1/RESERVE of the quota is kept from ordinary creates.
+/// The last 1/RESERVE of the quota is kept from ordinary writes that do not make their value smaller.
 const RESERVE: u64 = 8;
 /// A value up to this size is a fencing token and no object.
 const MAX_TOKEN: usize = 128;
@@ -76,10 +76,20 @@ impl DatabaseSize {
         Self { file: file.max(used), used, quota }
     }
 
-    /// Whether only the reserve is left. Of the free part of the file half counts as used: a large value needs free pages side
-    /// by side, and makes the file larger where there are none.
-    fn is_full(self) -> bool {
-        self.used + (self.file - self.used) / 2 >= self.quota - self.quota / RESERVE
+    /// Whether a write of this priority is taken: needed writes have a quarter of the reserve, the system another
+    /// one, and objects that are in no namespace a third one. The size is known to an eighth of the reserve.
+    ///
+    /// Of the free part of the file half counts as used: a large value needs free pages side by side, and makes the
+    /// file larger where there are none.
+    fn takes(self, priority: Priority) -> bool {
+        let quarters = match priority {
+            Priority::Ordinary => 4,
+            Priority::Needed => 3,
+            Priority::System => 2,
+            Priority::Cluster => 1,
+        };
+        let kept = self.quota / RESERVE * quarters / 4;
+        self.used + (self.file - self.used) / 2 < self.quota - kept
     }
 }
 
@@ -108,24 +118,25 @@ impl Space {
         self.request_size.notify_one();
     }
 
-    /// Fails for an ordinary create if only the reserve is left.
+    /// Fails for a write that has no part in the rest of the space. Deletes always have one.
     pub fn check(&self, write: &CompareAndSwap) -> Result<()> {
-        let creates =
-            write.expected.is_none() && write.value.as_ref().is_some_and(|value| value.len() > MAX_TOKEN);
-        if write.priority != Priority::Ordinary || !creates {
-            return Ok(());
-        }
-        self.why().map_or(Ok(()), |why| {
+        let is_object = write.value.as_ref().is_some_and(|value| value.len() > MAX_TOKEN);
+        let why = is_object.then(|| self.why_of(write.priority)).flatten();
+        why.map_or(Ok(()), |why| {
             self.request_size.notify_one();
             Err(BackendError::NoSpace(why))
         })
     }
 
-    /// Returns why ordinary creates are refused; `None` if they are accepted.
+    /// Returns why ordinary writes are refused; `None` if they are accepted.
     pub fn why(&self) -> Option<String> {
+        self.why_of(Priority::Ordinary)
+    }
+
+    fn why_of(&self, priority: Priority) -> Option<String> {
         let state = self.state.lock();
         let DatabaseSize { file, used, quota } = state.reported;
-        state.size().is_full().then(|| {
+        (!state.size().takes(priority)).then(|| {
             let since = match state.written_since() {
                 0 => String::new(),
                 written => format!(" at its last report, {written} bytes were written since"),
@@ -137,10 +148,14 @@ impl Space {
         })
     }
 
-    /// See [`drydock_storage::backend::Backend::history_budget`].
-    pub fn history_budget(&self) -> Option<u64> {
-        let DatabaseSize { used, quota, .. } = self.state.lock().size();
-        history_budget(used, quota)
+    /// See [`drydock_storage::backend::Backend::shortage`].
+    pub fn shortage(&self) -> Option<Shortage> {
+        let size = self.state.lock().size();
+        if size.takes(Priority::Ordinary) {
+            Shortage::of(size.used, size.quota)
+        } else {
+            Some(Shortage::full(size.quota / RESERVE / 4))
+        }
     }
 
     /// Returns how many bytes this server has written.
@@ -215,9 +230,51 @@ mod tests {
     /// Free pages lay apart, so that large values made the file larger until etcd took no write at all.
     #[test]
     fn creates_end_before_a_file_with_holes_has_grown_to_the_quota() {
-        let is_full = |file, used| DatabaseSize::new(file, used, 80).is_full();
+        let is_full = |file, used| !DatabaseSize::new(file, used, 80).takes(Priority::Ordinary);
         assert!(is_full(78, 62) && !is_full(77, 62));
         assert!(!is_full(79, 10), "a file that was large once has room");
         assert!(is_full(70, 70) && !is_full(69, 69));
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    fn takes(used: u64, priority: Priority, expected: Option<Revision>, bytes: usize) -> bool {
+        let space = Space::new(Retention::default());
+        space.set_size(DatabaseSize { file: used, used, quota: 64 * MIB }, 0);
+        let value = (bytes > 0).then(|| vec![b'x'; bytes].into());
+        let write = CompareAndSwap { key: "/a".to_owned(), expected, value, guard: None, priority };
+        space.check(&write).is_ok()
+    }
+
+    #[test]
+    fn each_part_of_the_reserve_is_kept_from_those_before_it() {
+        use Priority::{Cluster, Needed, Ordinary, System};
+        for (used, taken) in [(55, 4), (56, 3), (58, 2), (60, 1), (62, 0)] {
+            for (at, priority) in [Cluster, System, Needed, Ordinary].into_iter().enumerate() {
+                assert_eq!(takes(used * MIB, priority, None, 1000), at < taken, "{used} {priority:?}");
+            }
+        }
+    }
+
+    /// Regression: history could take an eighth of the quota, four times what is left to needed writes.
+    #[test]
+    fn history_takes_a_part_of_what_is_left_to_needed_writes() {
+        let shortage = |used: u64| {
+            let space = Space::new(Retention::default());
+            space.set_size(DatabaseSize { file: used * MIB, used: used * MIB, quota: 64 * MIB }, 0);
+            space.shortage()
+        };
+        assert_eq!(shortage(31), None);
+        assert_eq!(shortage(55), Some(Shortage { history: 8 * MIB, is_full: false }));
+        assert_eq!(shortage(56), Some(Shortage { history: MIB / 2, is_full: true }));
+    }
+
+    /// Regression: only creates were refused, so that updates grew until etcd refused every write.
+    #[test]
+    fn updates_are_refused_too_and_tokens_and_deletes_are_not() {
+        let at = Some(Revision(3));
+        assert!(!takes(64 * MIB, Priority::Ordinary, at, 1000));
+        assert!(takes(64 * MIB, Priority::Ordinary, at, 0));
+        assert!(takes(64 * MIB, Priority::Ordinary, at, 20));
     }
 }

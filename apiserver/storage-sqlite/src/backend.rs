@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use drydock_storage::backend::{
-    Backend, BackendError, CompareAndSwap, KeyValue, RangeResult, Result, Revision, WatchItem, WriteOutcome,
+    Backend, BackendError, CompareAndSwap, KeyValue, RangeResult, Result, Revision, Shortage, WatchItem,
+    WriteOutcome,
 };
 use drydock_storage::retention::Retention;
 use tokio::sync::mpsc;
@@ -119,8 +120,8 @@ impl Backend for SqliteBackend {
         self.writer.refuses()
     }
 
-    fn history_budget(&self) -> Option<u64> {
-        self.writer.history_budget()
+    fn shortage(&self) -> Option<Shortage> {
+        self.writer.shortage()
     }
 
     fn ended(&self) -> Option<String> {

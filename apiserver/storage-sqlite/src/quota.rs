@@ -1,19 +1,20 @@
 //! The size limit of the store (etcd: --quota-backend-bytes), and which writes may use the reserve beyond it.
 //!
 //! ```text
-//!   0 ── all writes ── quota ── shrinking and needed writes ── + 1/4 ── system's ── + 1/2 ── deletes only ── + reserve
+//!   0 ── all ── quota ── shrinking, needed ── + 1/4 ── system's ── + 1/2 ── in no namespace ── + 5/8 ── deletes ── + 1
 //! ```
 //!
-//! A delete takes space too, until compaction has removed what was deleted: the last half of the reserve is for
-//! deletes. The first quarter of the reserve is for writes that make their value smaller and for those that must
-//! succeed although ordinary creates and growing writes are refused, the second quarter for writes of the system
-//! ([`Priority`]). Pages that compaction has freed are reused; the file does not shrink.
+//! A delete takes space too, until compaction has removed what was deleted: the last three eighths of the reserve are
+//! for deletes. The first quarter of the reserve is for writes that make their value smaller and for those that must
+//! succeed although ordinary creates and growing writes are refused, the second quarter for writes of the system, and
+//! an eighth for objects that are in no namespace ([`Priority`]). Pages that compaction has freed are reused; the file
+//! does not shrink.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use drydock_storage::backend::{BackendError, Priority, Result};
-use drydock_storage::retention::{Demand, Retention, history_budget};
+use drydock_storage::backend::{BackendError, Priority, Result, Shortage};
+use drydock_storage::retention::{Demand, Retention};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
@@ -78,6 +79,7 @@ impl QuotaLimits {
     fn takes(self, effect: Effect, priority: Priority, used: u64) -> bool {
         let most = match (effect, priority) {
             (Effect::Deletes, _) => self.deletes,
+            (_, Priority::Cluster) => self.quota + self.reserve / 8 * 5,
             (_, Priority::System) => self.quota + self.reserve / 2,
             (Effect::Shrinks, _) | (_, Priority::Needed) => self.quota + self.reserve / 4,
             (Effect::Grows, Priority::Ordinary) => self.quota,
@@ -123,12 +125,13 @@ impl StoreQuota {
         Ok(quota)
     }
 
-    /// Returns how many bytes history may take within half a minute, where space is short. In a full store this is a
-    /// part of the reserve for writes that make objects smaller.
-    pub fn history_budget(&self) -> Option<u64> {
-        let (limits, used) = (self.limits?, self.used.load(Ordering::Relaxed));
-        history_budget(used, limits.quota)
-            .map(|room| if used < limits.quota { room } else { limits.reserve / 16 })
+    /// Returns what is left if space is short.
+    pub fn shortage(&self) -> Option<Shortage> {
+        let limits = self.limits?;
+        if self.full.lock().is_some() {
+            return Some(Shortage::full(limits.reserve / 4));
+        }
+        Shortage::of(self.used.load(Ordering::Relaxed), limits.quota)
     }
 
     /// Returns how much history to discard, if any.
@@ -214,22 +217,29 @@ mod tests {
     #[test]
     fn each_part_of_the_reserve_is_kept_from_those_before_it() {
         use Effect::{Deletes, Grows, Shrinks};
-        use Priority::{Needed, Ordinary, System};
+        use Priority::{Cluster, Needed, Ordinary, System};
         let limits = QuotaLimits::new(64 * MIB, 0);
-        let all =
-            [(Grows, Ordinary), (Shrinks, Ordinary), (Grows, Needed), (Grows, System), (Deletes, Ordinary)];
+        let all = [
+            (Grows, Ordinary),
+            (Shrinks, Ordinary),
+            (Grows, Needed),
+            (Grows, System),
+            (Grows, Cluster),
+            (Deletes, Ordinary),
+        ];
         let takes = |used: u64| all.map(|(effect, priority)| limits.takes(effect, priority, used));
-        assert_eq!(takes(64 * MIB - 1), [true; 5]);
-        assert_eq!(takes(64 * MIB), [false, true, true, true, true]);
-        assert_eq!(takes(65 * MIB), [false, false, false, true, true]);
-        assert_eq!(takes(66 * MIB), [false, false, false, false, true]);
-        assert_eq!(takes(68 * MIB), [false; 5]);
+        assert_eq!(takes(64 * MIB - 1), [true; 6]);
+        assert_eq!(takes(64 * MIB), [false, true, true, true, true, true]);
+        assert_eq!(takes(65 * MIB), [false, false, false, true, true, true]);
+        assert_eq!(takes(66 * MIB), [false, false, false, false, true, true]);
+        assert_eq!(takes(66 * MIB + MIB / 2), [false, false, false, false, false, true]);
+        assert_eq!(takes(68 * MIB), [false; 6]);
     }
 
     #[test]
     fn a_store_that_was_larger_already_can_still_be_emptied() {
         let limits = QuotaLimits::new(64 * MIB, 500 * MIB);
-        let takes = |effect| limits.takes(effect, Priority::System, 500 * MIB);
+        let takes = |effect| limits.takes(effect, Priority::Cluster, 500 * MIB);
         assert!(takes(Effect::Deletes) && !takes(Effect::Shrinks));
         assert!(limits.file() > 500 * MIB);
     }

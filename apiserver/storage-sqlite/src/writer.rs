@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use drydock_storage::backend::{BackendError, Result, Revision, WriteOutcome};
+use drydock_storage::backend::{BackendError, Result, Revision, Shortage, WriteOutcome};
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
@@ -83,9 +83,9 @@ impl WriterHandle {
         self.fault.why().or_else(|| self.full.why()).or_else(|| self.quota.why())
     }
 
-    /// Returns how many bytes history may take, if space is short.
-    pub fn history_budget(&self) -> Option<u64> {
-        self.quota.history_budget()
+    /// Returns what is left if space is short.
+    pub fn shortage(&self) -> Option<Shortage> {
+        self.quota.shortage()
     }
 
     /// Returns why the thread has stopped writing; `None` while it writes.

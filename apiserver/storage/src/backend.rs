@@ -10,6 +10,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
+/// The history of half a minute may take 1/HISTORY of the quota.
+const HISTORY: u64 = 8;
+
 /// A revision of the store. It grows with each committed write. There is no revision 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
@@ -60,10 +63,41 @@ pub enum Priority {
     /// Refused at the quota; a write that makes its value smaller is refused a little later.
     #[default]
     Ordinary,
-    /// May go a little beyond the quota: a write that must not fail because somebody else has filled the store.
+    /// May go a little beyond the quota: a write that must not fail because somebody else has filled the store. Whoever
+    /// gives it this priority bounds its size.
     Needed,
     /// May go further beyond the quota: a write of a caller that is trusted with the whole store.
     System,
+    /// May go further still: a write of an object that is in no namespace. So there is a part of the store that no
+    /// namespace can use, and neither can those who are trusted while they write what is in one.
+    Cluster,
+}
+
+/// What is left in a store that is short of space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shortage {
+    /// Bytes by which history may grow in half a minute.
+    pub history: u64,
+    /// Whether ordinary writes that make an object larger are refused.
+    pub is_full: bool,
+}
+
+impl Shortage {
+    /// The shortage of a store that holds `used` of `quota` bytes; `None` while less than half is used.
+    pub fn of(used: u64, quota: u64) -> Option<Self> {
+        is_short(used, quota).then_some(Self { history: quota / HISTORY, is_full: false })
+    }
+
+    /// The shortage of a full store that keeps `needed` bytes for needed writes and for those that make objects smaller:
+    /// history may take a quarter of them.
+    pub fn full(needed: u64) -> Self {
+        Self { history: needed / 4, is_full: true }
+    }
+}
+
+/// Whether the store is so full that it keeps less history.
+pub(crate) fn is_short(used: u64, quota: u64) -> bool {
+    used >= quota / 2
 }
 
 /// What all writes of one caller have in common.
@@ -232,9 +266,8 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
-    /// Returns how many bytes history may grow by in half a minute when space is short; `None` if there is enough
-    /// space.
-    fn history_budget(&self) -> Option<u64> {
+    /// Returns what is left when space is short; `None` if there is enough space.
+    fn shortage(&self) -> Option<Shortage> {
         None
     }
 

@@ -27,7 +27,7 @@ use drydock_machinery::quote::go_quote;
 use drydock_machinery::versions::{ConversionError, Versions};
 use drydock_machinery::{ApiError, Object};
 
-use crate::backend::{Revision, WriteContext};
+use crate::backend::{Revision, Shortage, WriteContext};
 use crate::storage::{
     MemoryBudget, NextState, Page, PageOptions, ReadAt, Replaced, Scope, Selection, Storage, StorageError,
     Stored, WatchFrom, Watcher,
@@ -236,8 +236,8 @@ impl Storage for ConvertedStorage {
         self.inner.listed_bytes(&self.stored_scope(scope), options, enough)
     }
 
-    fn history_budget(&self) -> Option<u64> {
-        self.inner.history_budget()
+    fn shortage(&self) -> Option<Shortage> {
+        self.inner.shortage()
     }
 
     fn ready(&self) -> bool {

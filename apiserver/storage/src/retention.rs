@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::{Backend, CompactionTurn, Revision};
+use crate::backend::{Backend, CompactionTurn, Revision, is_short};
 
 /// The least time for which history is kept (kube-apiserver: --etcd-compaction-interval).
 pub const COMPACTION_INTERVAL: Duration = Duration::from_secs(300);
@@ -19,8 +19,6 @@ pub const COMPACTION_INTERVAL: Duration = Duration::from_secs(300);
 const MAX_SAMPLES: usize = 64;
 /// A compaction before its time must free 1/MIN_FREED of the quota, unless the store is full.
 const MIN_FREED: u64 = 64;
-/// The history of half a minute may take 1/HISTORY of the quota.
-const HISTORY: u64 = 8;
 
 /// Compacts every `interval`, and concurrently runs the backend's early compaction (`compact_early`), until `stop`.
 pub async fn compact(backend: &dyn Backend, interval: Duration, stop: CancellationToken) {
@@ -78,17 +76,6 @@ impl Retention {
             _ => None,
         }
     }
-}
-
-/// Returns how many bytes of history may be added in half a minute, in a store that holds `used` of `quota` bytes;
-/// `None` while less than half is used.
-pub fn history_budget(used: u64, quota: u64) -> Option<u64> {
-    is_short(used, quota).then_some(quota / HISTORY)
-}
-
-/// Whether the store is so full that it keeps less history.
-fn is_short(used: u64, quota: u64) -> bool {
-    used >= quota / 2
 }
 
 /// Which revision was current when. Its size depends on the time for which history is kept, not on the number of

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use drydock_machinery::field_mask::FieldMask;
 use drydock_machinery::{ApiError, Object};
 
-use crate::backend::{BackendError, Revision, WriteContext};
+use crate::backend::{BackendError, Revision, Shortage, WriteContext};
 
 pub use crate::items::Items;
 pub use crate::pinned::Pinned;
@@ -262,8 +262,8 @@ pub trait Storage: Send + Sync + 'static {
     /// Returns about how many bytes of objects a list of `scope` reads. It stops counting at `enough`, and returns
     /// `enough` if the number is not known at once. It reads nothing from the backend.
     fn listed_bytes(&self, scope: &Scope, options: &PageOptions, enough: usize) -> usize;
-    /// See [`crate::backend::Backend::history_budget`].
-    fn history_budget(&self) -> Option<u64>;
+    /// See [`crate::backend::Backend::shortage`].
+    fn shortage(&self) -> Option<Shortage>;
     /// Whether reads can be served.
     fn ready(&self) -> bool;
 }

@@ -34,6 +34,8 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Characters of the message of a report that is sent again.
+const SHORT_MESSAGE: usize = 500;
 
 /// The task of one turn.
 pub(crate) struct TurnTask {
@@ -190,6 +192,10 @@ impl ServedTurn {
     fn next(&mut self) -> Option<InterceptorStatus> {
         let now = self.task.requests.now();
         let mut progress = self.progress.borrow_and_update().clone();
+        // A namespace or a store that is full takes short reports only.
+        if self.unwritten > 0 {
+            progress.message = progress.message.chars().take(SHORT_MESSAGE).collect();
+        }
         let old = self.entry.borrow();
         let begun = old.start_time.is_some();
         match &self.end {

@@ -3,15 +3,25 @@
 
 use drydock_machinery::Object;
 use drydock_machinery::kind::{BytesQuota, Quota};
+use drydock_machinery::object::json_len;
 use serde_json::Value;
 
 use super::conditions::{CANCELED, EVICTED};
+use super::permissions::{INTERCEPTORS, fields, is_same, status};
 
 /// Maximum bytes of metadata and spec together, with the managed fields of the spec. (Elsewhere, annotations alone
 /// may have 256 KiB.) The rest of the maximum object size of the storage is for the status.
 pub const MAX_BYTES_WITHOUT_STATUS: usize = 64 << 10;
 /// Maximum bytes of all conditions of other types than Evicted and Canceled together, as JSON.
-pub const MAX_CONDITION_BYTES: usize = 256 << 10;
+pub const MAX_CONDITION_BYTES: usize = 16 << 10;
+/// Maximum bytes of an interceptor's entry, as JSON without its times, that is written although the namespace or the store
+/// is full, unless the entry was as large before: a name, a reason, and a message of some lines.
+pub const MAX_NEEDED_ENTRY_BYTES: usize = 2 << 10;
+/// The fields of an entry that say when its turn begins, goes on and ends. Their size is limited, and they always count as
+/// needed.
+const TIMES: [&str; 4] = ["startTime", "heartbeatTime", "expectedFinishTime", "completionTime"];
+/// Maximum bytes of the managed fields of the status: many times what one of each interceptor and the controller take.
+pub const MAX_STATUS_MANAGER_BYTES: usize = 32 << 10;
 
 /// Maximum number of characters of a reason and a state in `blocked`, and of a pod type.
 pub const MAX_REASON: usize = 64;
@@ -48,9 +58,35 @@ pub const QUOTA: Quota = Quota {
         name: "evictionrequests-bytes",
         hard: MAX_NAMESPACE_BYTES,
         remedy: "all eviction requests of the namespace count with their status: remove requests or make them smaller, or \
-               wait until finished ones are removed",
+               wait until finished ones are removed; an interceptor's own entry of up to 2 KiB is still taken",
     },
 };
+
+/// Whether a write to the status changes entries of interceptors only, and leaves each of those small: reports must come
+/// through although the tenant, or another one, has filled the store. (Whose entry a writer may change is decided before.)
+pub fn is_report(new: &Object, old: &Object) -> bool {
+    let is_small = |(after, before): (&Value, &Value)| {
+        after == before
+            || (after.get("name") == before.get("name")
+                && without_times(after) <= MAX_NEEDED_ENTRY_BYTES.max(without_times(before)))
+    };
+    let are_small = |after: &[Value], before: &[Value]| {
+        after.len() == before.len() && after.iter().zip(before).all(is_small)
+    };
+    fields(status(new), status(old)).all(|(field, after, before)| match (field, after, before) {
+        (INTERCEPTORS, Value::Array(after), Value::Array(before)) => are_small(after, before),
+        _ => is_same(after, before),
+    })
+}
+
+/// Bytes of an entry's fields, but for its times.
+fn without_times(entry: &Value) -> usize {
+    let fields = entry.as_object().into_iter().flatten();
+    fields
+        .filter(|(name, _)| !TIMES.contains(&name.as_str()))
+        .map(|(name, value)| json_len(name) + json_len(value))
+        .sum()
+}
 
 fn is_pending(object: &Object) -> bool {
     let status = |field: &str| object.0.get("status")?.get(field)?.as_array();
@@ -79,6 +115,29 @@ mod tests {
         let object = json!({"status": if status.is_null() { json!({}) } else { status.clone() }});
         let request: EvictionRequest = serde_json::from_value(object).unwrap();
         request.is_taken_up() == taken_up
+    }
+
+    #[test]
+    fn a_small_change_of_entries_alone_is_a_report() {
+        let object = |message: &str, phase: &str| {
+            let status = json!({"interceptors": [{"name": "a.b", "message": message}, {"name": "c.d"}], "phase": phase});
+            Object::from(json!({"status": status}).as_object().unwrap().clone())
+        };
+        let old = object("", "");
+        assert!(is_report(&object("copied", ""), &old));
+        assert!(is_report(&object(&"m".repeat(MAX_NEEDED_ENTRY_BYTES - 100), ""), &old));
+        let long = object(&"m".repeat(MAX_NEEDED_ENTRY_BYTES), "");
+        assert!(!is_report(&long, &old) && is_report(&long, &long));
+        let mut ended = long.clone();
+        ended.0["status"]["interceptors"][0]["completionTime"] = json!("2026-01-01T00:00:00Z");
+        assert!(is_report(&ended, &long), "a turn with a long message ends");
+        assert!(!is_report(&object("", "other"), &old));
+        let mut more = object("", "");
+        more.0["status"]["conditions"] = json!([{ "type": "Other" }]);
+        assert!(!is_report(&more, &old) && !is_report(&old, &more));
+        let mut fewer = object("", "");
+        fewer.0["status"]["interceptors"].as_array_mut().unwrap().pop();
+        assert!(!is_report(&old, &fewer));
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub fn needed<'a>(new: &Object, old: &'a Object) -> NeededPermissions<'a> {
 }
 
 const STATUS: &str = "status";
-const INTERCEPTORS: &str = "interceptors";
+pub(super) const INTERCEPTORS: &str = "interceptors";
 const CONDITIONS: &str = "conditions";
 const COMPLETION_TIME: &str = "completionTime";
 
@@ -219,12 +219,16 @@ impl<'v> ItemsByKey<'v> {
     }
 }
 
-fn status(object: &Object) -> &Value {
+/// The status; null for an object without one.
+pub(super) fn status(object: &Object) -> &Value {
     object.0.get(STATUS).unwrap_or(&Value::Null)
 }
 
 /// All fields of both objects, with both values; null for an absent field.
-fn fields<'v>(new: &'v Value, old: &'v Value) -> impl Iterator<Item = (&'v str, &'v Value, &'v Value)> {
+pub(super) fn fields<'v>(
+    new: &'v Value,
+    old: &'v Value,
+) -> impl Iterator<Item = (&'v str, &'v Value, &'v Value)> {
     let names = |value: &'v Value| value.as_object().into_iter().flat_map(Map::keys);
     let gone = names(old).filter(|field| new.get(field.as_str()).is_none());
     let of = |object: &'v Value, field: &str| object.get(field).unwrap_or(&Value::Null);
@@ -232,7 +236,7 @@ fn fields<'v>(new: &'v Value, old: &'v Value) -> impl Iterator<Item = (&'v str, 
 }
 
 /// Whether two values mean the same: a field with the zero value means the same as an absent field.
-fn is_same(a: &Value, b: &Value) -> bool {
+pub(super) fn is_same(a: &Value, b: &Value) -> bool {
     a == b
         || match (a, b) {
             (Value::Object(_), Value::Object(_)) => fields(a, b).all(|(_, a, b)| is_same(a, b)),

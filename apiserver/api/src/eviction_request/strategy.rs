@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use drydock_machinery::Object;
 use drydock_machinery::field::ErrorList;
 use drydock_machinery::kind::{Column, Names, Now, Quota};
 use drydock_machinery::strategy::{Strategy, TypedKind};
@@ -80,6 +81,14 @@ impl Strategy for EvictionRequestStrategy {
 
     fn quota(&self) -> Option<Quota> {
         Some(limits::QUOTA)
+    }
+
+    fn is_needed_status(&self, new: &Object, old: &Object) -> bool {
+        limits::is_report(new, old)
+    }
+
+    fn max_bytes_of_status_managers(&self) -> Option<usize> {
+        Some(limits::MAX_STATUS_MANAGER_BYTES)
     }
 
     fn selectable_fields(&self) -> &[&'static str] {

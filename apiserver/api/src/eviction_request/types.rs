@@ -168,7 +168,7 @@ pub struct EvictionRequestStatus {
     /// - Evicted means that the target has been evicted (e.g. a pod has been terminated or deleted). Reasons:
     ///   PodTerminated, PodDeleted.
     ///
-    /// Conditions of other types are together at most 262144 bytes of JSON.
+    /// Conditions of other types are together at most 16384 bytes of JSON.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(tag = 2, list_type = "map", list_map_key = "type", max_items = CONDITIONS_MAX)]
     pub conditions: Vec<Condition>,

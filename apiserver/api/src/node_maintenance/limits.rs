@@ -14,6 +14,8 @@ pub const MAX_NODES: usize = 4000;
 pub const MAX_NODE_STATUSES_BYTES: usize = 1_400_000;
 /// Maximum bytes of one object that the storage accepts by default.
 pub const MAX_OBJECT_BYTES: usize = 3 << 19;
+/// Maximum bytes of all conditions together that the controller does not set, as JSON.
+pub const MAX_CONDITION_BYTES: usize = 16 << 10;
 /// Maximum number of entries of a drain plan, with the twelve that are inserted.
 pub const MAX_DRAIN_PLAN: usize = 512;
 /// Maximum number of requirements of a node selector, or of all selectors of a drain plan together.

@@ -20,6 +20,9 @@ pub const CORDONED: &str = "Cordoned";
 pub const PODS_WILL_BE_LOST: &str = "PodsWillBeLost";
 /// Condition: pods that replace evicted ones cannot be scheduled.
 pub const EVICTED_PODS_UNSCHEDULABLE: &str = "EvictedPodsUnschedulable";
+/// The types of all conditions that the controller sets.
+pub const OUR_CONDITIONS: [&str; 5] =
+    [DRAINED, WORKLOADS_DRAINED, CORDONED, PODS_WILL_BE_LOST, EVICTED_PODS_UNSCHEDULABLE];
 
 /// The state of the maintenance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ApiType)]

@@ -8,9 +8,9 @@ use drydock_machinery::object::json_len;
 use serde_json::Value;
 
 use super::defaults::{DEFAULT_PRIORITIES, PlanPosition};
-use super::limits::{MAX_DRAIN_PLAN, MAX_NODE_STATUSES_BYTES, MAX_NODES, SelectorSize};
+use super::limits::{MAX_CONDITION_BYTES, MAX_DRAIN_PLAN, MAX_NODE_STATUSES_BYTES, MAX_NODES, SelectorSize};
 use super::node_selector;
-use super::status::NodeMaintenanceNodeStatus;
+use super::status::{NodeMaintenanceNodeStatus, OUR_CONDITIONS};
 use super::transitions::may_change;
 use super::types::{DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, NodeMaintenanceStage, PodType};
 use drydock_machinery::metav1::LabelSelector;
@@ -91,6 +91,14 @@ pub fn validate_status_update(new: &NodeMaintenance, old: &NodeMaintenance) -> E
         &old.status.conditions,
         &path.child("conditions"),
     ));
+    let foreign = |maintenance: &NodeMaintenance| -> usize {
+        let conditions = maintenance.status.conditions.iter();
+        conditions.filter(|c| !OUR_CONDITIONS.contains(&c.type_.as_str())).map(json_len).sum()
+    };
+    let bytes = foreign(new);
+    if bytes > MAX_CONDITION_BYTES && bytes > foreign(old) {
+        errors.push(Error::too_long(path.child("conditions"), MAX_CONDITION_BYTES));
+    }
     errors
 }
 

@@ -382,11 +382,11 @@ fn conditions_of_others_are_bounded_together_and_those_of_the_controller_pass() 
             "lastTransitionTime": "2026-01-01T12:00:00Z", "message": "m".repeat(bytes) })
     };
     let with = |conditions: Vec<Value>| changed(started(), |status| status["conditions"] = conditions.into());
-    let full: Vec<Value> = (0..7).map(|n| foreign(n, 32 << 10)).collect();
+    let full: Vec<Value> = (0..7).map(|n| foreign(n, 2 << 10)).collect();
     assert_eq!(update(&with(full.clone()), &started()), Vec::<String>::new());
-    let more = with((0..9).map(|n| foreign(n, 32 << 10)).collect());
+    let more = with((0..9).map(|n| foreign(n, 2 << 10)).collect());
     let refused = update(&more, &with(full));
-    assert_eq!(refused, ["status.conditions: Too long: may not be more than 262144 bytes"]);
+    assert_eq!(refused, ["status.conditions: Too long: may not be more than 16384 bytes"]);
     let mut ended = more.clone();
     let end = json!({ "type": "Evicted", "status": "True", "reason": "PodDeleted", "message": "",
         "lastTransitionTime": "2026-01-01T12:00:00Z" });

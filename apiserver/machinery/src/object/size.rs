@@ -1,4 +1,4 @@
-//! The size of an object's JSON without its status.
+//! The size of an object's JSON, with and without its status.
 
 use std::io::{self, Write};
 
@@ -7,29 +7,46 @@ use serde::Serialize;
 use super::Object;
 use super::managed_fields;
 
-/// Bytes of an object's JSON without its status.
+/// Bytes of an object's JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// All fields except `metadata.managedFields`.
     pub fields: usize,
-    /// The entries of `metadata.managedFields`, except those of writes to the status.
+    /// The entries of `metadata.managedFields` that count.
     pub managed: usize,
 }
 
 impl Size {
-    /// The size of `object`.
+    /// The size of `object` without its status and the managed fields of that.
     pub fn without_status(object: &Object) -> Self {
         let counted = object.0.iter().filter(|(name, _)| *name != "status");
         let fields = counted.map(|(name, value)| json_len(name) + json_len(value) + SEPARATORS).sum();
-        let entries = object.managed_fields().into_iter().flatten();
-        let managed = entries.filter(|entry| entry.subresource != "status");
-        Self { fields, managed: managed.map(|entry| managed_fields::len(entry) + SEPARATORS).sum() }
+        Self { fields, managed: managed(object, |subresource| subresource != "status") }
+    }
+
+    /// The size of all of `object`.
+    pub fn whole(object: &Object) -> Self {
+        Self { fields: json_len(&object.0), managed: managed(object, |_| true) }
+    }
+
+    /// Returns the bytes of the managed fields that writes to the status have left.
+    pub fn of_status_managers(object: &Object) -> usize {
+        managed(object, |subresource| subresource == "status")
     }
 
     /// Returns the sum.
     pub fn total(self) -> usize {
         self.fields + self.managed
     }
+}
+
+/// Returns the bytes of the entries of managed fields whose subresource counts.
+fn managed(object: &Object, counts: impl Fn(&str) -> bool) -> usize {
+    let entries = object.managed_fields().into_iter().flatten();
+    entries
+        .filter(|entry| counts(&entry.subresource))
+        .map(|entry| managed_fields::len(entry) + SEPARATORS)
+        .sum()
 }
 
 /// Bytes of a colon and a comma, or of the brackets.

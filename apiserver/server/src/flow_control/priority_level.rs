@@ -33,7 +33,7 @@ pub const LIMITED: [PriorityLevel; 4] =
 /// | everybody | yes | yes | yes | yes | no | yes | no | yes | no |
 /// | anonymous | yes | yes | yes | yes | no | yes | no | yes | no |
 impl PriorityLevel {
-    /// Whether creates are refused when a namespace's quota is used up.
+    /// Whether writes that make an object larger are refused when a namespace's quota is used up.
     pub fn is_bound_by_quota(self) -> bool {
         !matches!(self, Self::Exempt | Self::Controllers)
     }

@@ -132,11 +132,16 @@ impl RequestContext {
         self.key_of(&self.info.namespace, &self.info.name)
     }
 
-    /// Returns what each write of the request has in common. `ordinary` is its priority unless the user is of the
-    /// cluster or the request is about the status.
+    /// Returns what a write of the request depends on. `ordinary` is its priority unless the object is in no
+    /// namespace or the user is of the cluster.
     pub fn write_context(&self, ordinary: Priority) -> WriteContext<'_> {
-        let needed = if self.on_status() { Priority::Needed } else { ordinary };
-        let priority = if self.level.is_of_cluster() { Priority::System } else { needed };
+        let priority = if !self.names().namespaced {
+            Priority::Cluster
+        } else if self.level.is_of_cluster() {
+            Priority::System
+        } else {
+            ordinary
+        };
         WriteContext { guard: self.fencing_token.as_ref().map(FencingToken::guard), priority }
     }
 

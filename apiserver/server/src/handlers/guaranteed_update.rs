@@ -30,7 +30,8 @@ pub enum Outcome {
 
 /// Decides on the next state from the present one.
 pub trait Step {
-    /// The priority of its write in a full store, unless [`RequestContext::write_context`] gives it another.
+    /// The priority of its write in a full store, unless [`quota::priority`] or [`RequestContext::write_context`] gives
+    /// it another. A write to an object that is being deleted already is ordinary.
     const PRIORITY: Priority = Priority::Ordinary;
 
     /// The next state, or the refusal.
@@ -47,12 +48,11 @@ pub async fn run<S: Step + Sync>(
     step: &S,
 ) -> Result<Outcome, ApiError> {
     let failed = |error| request.storage_error(error, operation);
-    let context = request.write_context(S::PRIORITY);
     let Some((mut present, mut is_latest)) = first_state(request, key, dry_run).await.map_err(failed)? else {
         return Ok(Outcome::Missing);
     };
     loop {
-        let next = match step.next(&present).await {
+        let mut next = match step.next(&present).await {
             Ok(next) => next,
             Err(refusal) if is_latest => return Err(refusal),
             Err(refusal) => {
@@ -70,7 +70,8 @@ pub async fn run<S: Step + Sync>(
         if dry_run {
             return would_be(request, &present, next);
         }
-        if S::PRIORITY == Priority::Ordinary && matches!(next, NextState::Write(_)) {
+        let ordinary = priority::<S>(&present);
+        if ordinary == Priority::Ordinary && rewrites(&next, &present) {
             quota::check_history_share(request)?;
         }
         // The client gets the version at which it was last stored; watchers get that of the removal.
@@ -78,6 +79,7 @@ pub async fn run<S: Step + Sync>(
             NextState::Delete(object) => Some(request.unstored(object.clone(), present.revision)),
             NextState::Write(_) => None,
         };
+        let context = request.write_context(quota::priority(request, ordinary, &mut next, &present));
         match replace(request, key, &present, next, context).await.map_err(failed)? {
             Replaced::Updated(stored) => return Ok(last.map_or(Outcome::Stored(stored), Outcome::Deleted)),
             Replaced::Conflict(None) => return Ok(Outcome::Missing),
@@ -88,6 +90,19 @@ pub async fn run<S: Step + Sync>(
             return Err(ApiError::timeout(message, 1));
         }
     }
+}
+
+/// The priority of a step's write. Whoever deletes again and again what a finalizer holds fills the history like everybody
+/// who writes.
+fn priority<S: Step>(present: &Stored) -> Priority {
+    if present.object().deletion_timestamp().is_some() { Priority::Ordinary } else { S::PRIORITY }
+}
+
+/// Whether the present state goes into the history. A delete that changes nothing of what is being deleted is no rewrite.
+fn rewrites(next: &NextState, present: &Stored) -> bool {
+    let NextState::Write(new) = next else { return false };
+    let present = present.object();
+    present.deletion_timestamp().is_none() || *new != *present
 }
 
 /// The state to decide on first, and whether it is the latest; `None` if the object does not exist.

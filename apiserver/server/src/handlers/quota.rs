@@ -8,8 +8,9 @@ use std::sync::Arc;
 use drydock_machinery::object::Size;
 use drydock_machinery::{ApiError, Object};
 use drydock_serving::clock;
+use drydock_storage::backend::{Priority, Shortage};
 use drydock_storage::cache::{QuotaUsage, Reservation, ReservationError};
-use drydock_storage::storage::Stored;
+use drydock_storage::storage::{NextState, Stored};
 
 use super::context::RequestContext;
 
@@ -31,18 +32,54 @@ pub fn reserve(request: &RequestContext, key: &str, new: &Object) -> Result<Opti
     usage.reserve(key).map(Some).map_err(|no_room| refusal(request, no_room, key, &count))
 }
 
-/// Checks that an object may be changed to `new` by a write that is not to its status.
+/// Checks that an object may be changed to `new`.
 ///
 /// # Errors
-/// 403 if that makes it larger and the namespace's quota is used up.
-pub fn check_growth(request: &RequestContext, new: &Object, old: &Object) -> Result<(), ApiError> {
-    let Some(usage) = limited(request).filter(|_| !request.on_status()) else { return Ok(()) };
+/// 403 if the namespace's quota is used up and the write is not one that [passes](passes_without_room).
+pub fn check_growth(request: &RequestContext, new: &mut Object, old: &Object) -> Result<(), ApiError> {
+    let Some(usage) = limited(request) else { return Ok(()) };
     let key = request.key();
-    if usage.check_bytes(&key).is_ok() {
-        return Ok(());
+    match usage.check_bytes(&key) {
+        Ok(()) => return Ok(()),
+        // A report does not wait until it is known what the namespace uses.
+        Err(ReservationError::Unknown(_)) if request.on_status() => return Ok(()),
+        Err(ReservationError::Used(_)) if passes_without_room(request, new, old) => return Ok(()),
+        Err(_) => {}
     }
-    let [after, before] = [new, old].map(|object| Size::without_status(object).total());
-    if after <= before { Ok(()) } else { check_bytes(request, usage, &key, || after - before) }
+    let [after, before] = [&*new, old].map(|object| Size::whole(object).total());
+    check_bytes(request, usage, &key, || after.saturating_sub(before))
+}
+
+/// Returns the priority of a write that replaces `present`. `ordinary` is its priority unless the store is full and the
+/// write is one that [passes](passes_without_room).
+pub fn priority(
+    request: &RequestContext,
+    ordinary: Priority,
+    next: &mut NextState,
+    present: &Stored,
+) -> Priority {
+    let is_full = request.storage().shortage().is_some_and(|left| left.is_full);
+    if !is_full || request.level.is_of_cluster() {
+        return ordinary;
+    }
+    let NextState::Write(new) = next else { return ordinary };
+    if passes_without_room(request, new, &present.object()) { Priority::Needed } else { ordinary }
+}
+
+/// Whether a write passes although there is no room for it: it does not make the object larger, or it is a
+/// [needed](drydock_machinery::kind::Kind::is_needed_status) one to the status. If only its managed fields stand in the
+/// way, they stay as they were.
+fn passes_without_room(request: &RequestContext, new: &mut Object, old: &Object) -> bool {
+    let [after, before] = [&*new, old].map(Size::whole);
+    if after.total() <= before.total() {
+        return true;
+    }
+    let is_needed = request.on_status() && request.kind().is_needed_status(new, old);
+    let passes = is_needed || after.fields < before.fields;
+    if passes {
+        new.share_managed_fields(old);
+    }
+    passes
 }
 
 fn limited(request: &RequestContext) -> Option<&Arc<QuotaUsage>> {
@@ -96,9 +133,9 @@ const OVER_SHARE: &str = "the store is short of space, and you have replaced or 
 /// # Errors
 /// 429 with Retry-After where the store runs short of space and the user's flow has replaced more than its share.
 pub fn check_history_share(request: &RequestContext) -> Result<(), ApiError> {
-    let room = request.storage().history_budget().filter(|_| !request.level.is_of_cluster());
-    let Some(room) = room else { return Ok(()) };
-    request.replaced_bytes.check(request.user.flow(), room, clock::now()).map_err(|wait| {
+    let shortage = request.storage().shortage().filter(|_| !request.level.is_of_cluster());
+    let Some(Shortage { history, .. }) = shortage else { return Ok(()) };
+    request.replaced_bytes.check(request.user.flow(), history, clock::now()).map_err(|wait| {
         let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1);
         ApiError::too_many_requests(OVER_SHARE, seconds)
     })

@@ -13,25 +13,31 @@ use super::context::RequestContext;
 /// 422 if it is too large.
 pub fn check(request: &RequestContext, new: &Object) -> Result<(), ApiError> {
     match request.kind().max_bytes_without_status() {
-        Some(most) => refuse_beyond(request, new, Size::without_status(new), most),
+        Some(most) => refuse_beyond(request, new, written(new, 0), most),
         None => Ok(()),
     }
 }
 
-/// Fits a changed object into the size that its kind allows. A write
+/// Fits a changed object into the size that its kind allows. A write to the object
 /// - that leaves it within the limit passes;
 /// - that does not make it larger passes too, even if it is still too large;
 /// - that makes its fields smaller, but its managed fields larger by more than that, passes: `new` gets back the
 ///   old managed fields, so that a finalizer or an entry of a list can always be removed;
 /// - that makes it larger in any other way is refused, except for controllers.
 ///
+/// A write to the status that makes the managed fields of the status larger than the kind allows leaves them as they
+/// were: ever new names of field managers would fill the object, and nobody's report may be refused for those of others.
+///
 /// # Errors
 /// 422 for the last.
 pub fn fit(request: &RequestContext, new: &mut Object, old: &Object) -> Result<(), ApiError> {
-    let Some(most) = request.kind().max_bytes_without_status().filter(|_| !request.on_status()) else {
+    if request.on_status() {
+        fit_status_managers(request, new, old);
         return Ok(());
-    };
-    let size = Size::without_status(new);
+    }
+    let Some(most) = request.kind().max_bytes_without_status() else { return Ok(()) };
+    let most_of_status = request.kind().max_bytes_of_status_managers().unwrap_or(usize::MAX);
+    let size = written(new, Size::of_status_managers(old).min(most_of_status));
     if size.total() <= most {
         return Ok(());
     }
@@ -44,6 +50,22 @@ pub fn fit(request: &RequestContext, new: &mut Object, old: &Object) -> Result<(
         return Ok(());
     }
     refuse_beyond(request, new, size, most)
+}
+
+/// The size of what a write to the object itself has written. A client may send managed fields of the status too: those
+/// beyond `before` bytes count, which are what was there, but no more than writes to the status may leave.
+fn written(new: &Object, before: usize) -> Size {
+    let Size { fields, managed } = Size::without_status(new);
+    Size { fields, managed: managed + Size::of_status_managers(new).saturating_sub(before) }
+}
+
+fn fit_status_managers(request: &RequestContext, new: &mut Object, old: &Object) {
+    let most = request.kind().max_bytes_of_status_managers();
+    let Some(most) = most.filter(|_| request.level.is_bound_by_size()) else { return };
+    let bytes = Size::of_status_managers(new);
+    if bytes > most && bytes > Size::of_status_managers(old) {
+        new.share_managed_fields(old);
+    }
 }
 
 fn refuse_beyond(request: &RequestContext, new: &Object, size: Size, most: usize) -> Result<(), ApiError> {

@@ -122,7 +122,7 @@ pub async fn changed(
     }
     let mut new = managed_fields::ignore_timestamps(new, old);
     size::fit(request, &mut new, old)?;
-    quota::check_growth(request, &new, old)?;
+    quota::check_growth(request, &mut new, old)?;
     request.admit(Phase::AfterValidation, write, Some(old), Some(&new)).await?;
     Ok(if metadata::is_finished(&new, old) { NextState::Delete(new) } else { NextState::Write(new) })
 }

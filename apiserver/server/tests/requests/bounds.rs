@@ -100,8 +100,8 @@ async fn managers_are_no_way_around_the_bound() {
 #[tokio::test]
 async fn writers_of_the_status_take_no_room_from_the_rest() {
     let server = Server::bounded().await;
-    let uri = format!("{GADGETS}/half");
-    server.post(GADGETS, &padded("half", MAX_GADGET_BYTES / 2)).await.expect(201);
+    let uri = format!("{GADGETS}/most");
+    server.post(GADGETS, &padded("most", MAX_GADGET_BYTES - 1000)).await.expect(201);
     let of_status = json!({"apiVersion": "test.io/v1", "kind": "Gadget", "status": {"phase": "a"}});
     for manager in 0..50 {
         server
@@ -210,7 +210,7 @@ async fn what_is_painted_or_deleted_counts_no_longer_and_what_failed_never_did()
 
 /// Only objects in one state were counted, by number: a namespace was filled with large ones in any other.
 #[tokio::test]
-async fn a_namespace_that_has_its_bytes_gets_no_more_but_for_the_status_and_what_makes_it_smaller() {
+async fn a_namespace_that_has_its_bytes_gets_no_more_but_for_what_is_needed_and_what_makes_it_smaller() {
     let server = Server::bounded().await;
     let status = json!({"status": {"phase": "painted", "note": "x"}});
     // Many more than there is room for. The number is limited, so that the test ends if the quota does not work.
@@ -234,11 +234,56 @@ async fn a_namespace_that_has_its_bytes_gets_no_more_but_for_the_status_and_what
     let (first, second) = (format!("{GADGETS}/g0"), format!("{GADGETS}/g1"));
     server.merge(&first, &pad(100)).await.expect(403);
     patch_as(&server, "controller", &first, &pad(100)).await.expect(200);
-    server.merge(&format!("{first}/status"), &json!({"status": {"phase": "longer"}})).await.expect(200);
+    // The status counts too; only what its kind needs is taken, and without managed fields of its own.
+    let status = format!("{first}/status?fieldManager=reporter");
+    let longer = server.merge(&status, &json!({"status": {"phase": "longer than that"}})).await.expect(200);
+    assert!(!longer["metadata"]["managedFields"].to_string().contains("reporter"), "{longer}");
+    let note = json!({"status": {"note": "x".repeat(100)}});
+    let refused = server.merge(&status, &note).await.expect(403);
+    assert!(refused["message"].as_str().unwrap().contains(words[0]), "{refused}");
+    patch_as(&server, "controller", &status, &note).await.expect(200);
+    server.merge(&status, &json!({"status": {"note": "less"}})).await.expect(200);
     server.post("/apis/test.io/v1/namespaces/other/gadgets", &one).await.expect(201);
 
     server.merge(&first, &json!({"metadata": {"annotations": null}})).await.expect(200);
     server.delete(&second).await.expect(200);
     server.get(GADGETS).await.expect(200);
     server.post(GADGETS, &one).await.expect(201);
+}
+
+/// Each write to the object sent some more of them, and only what it added counted: the object grew step by step.
+#[tokio::test]
+async fn managed_fields_of_the_status_that_a_client_invents_are_bounded_too() {
+    let server = Server::bounded().await;
+    let uri = format!("{GADGETS}/g");
+    let mut object = server.gadget("g", json!({})).await;
+    let mut taken = 0;
+    for n in 0..10 {
+        let entry = json!({"manager": format!("m{n}{}", "x".repeat(100)), "operation": "Apply", "apiVersion": "test.io/v1",
+            "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "subresource": "status",
+            "fieldsV1": {"f:status": {"f:phase": {}, format!("f:{}", "y".repeat(3000)): {}}}});
+        object["metadata"]["managedFields"].as_array_mut().unwrap().push(entry);
+        let answer = server.put(&uri, &object).await;
+        taken += u32::from(answer.status == 200);
+    }
+    assert!(taken < 4, "{taken} of 10 writes");
+    assert!(server.get(&uri).await.body.len() < 2 * MAX_GADGET_BYTES);
+}
+
+/// An applier gave itself ever new names: each owned the same field of the status, and the object grew without a bound.
+#[tokio::test]
+async fn managed_fields_of_the_status_are_bounded_and_the_write_passes() {
+    let server = Server::bounded().await;
+    server.gadget("g", json!({})).await;
+    let status = gadget("g", json!({"status": {"phase": "painted"}}));
+    let mut last = json!(null);
+    for n in 0..30 {
+        let uri = format!("{GADGETS}/g/status?fieldManager=manager-{n}&force=true");
+        last = server.apply(&uri, &status).await.expect(200);
+    }
+    let entries = last["metadata"]["managedFields"].as_array().unwrap();
+    let of_status = entries.iter().filter(|entry| entry["subresource"] == "status");
+    let bytes: usize = of_status.map(|entry| entry.to_string().len()).sum();
+    assert!((500..1024).contains(&bytes), "{bytes}");
+    assert_eq!(last["status"]["phase"], "painted");
 }

@@ -87,7 +87,11 @@ impl Server {
 
     /// Gadgets have a quota and a size.
     pub async fn bounded() -> Self {
-        Self::of(Gadget::bounded(), Vec::new(), Config::default(), SqliteOptions::default()).await
+        Self::bounded_in(SqliteOptions::default()).await
+    }
+
+    pub async fn bounded_in(store: SqliteOptions) -> Self {
+        Self::of(Gadget::bounded(), Vec::new(), Config::default(), store).await
     }
 
     pub async fn with(admission: Vec<Arc<dyn Admission>>, config: Config, store: SqliteOptions) -> Self {

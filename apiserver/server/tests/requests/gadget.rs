@@ -24,6 +24,8 @@ pub const QUOTA: Quota = Quota {
     remedy: "paint some",
     bytes: BytesQuota { name: "gadget-bytes", hard: 300_000, remedy: "remove some" },
 };
+/// Most bytes of the managed fields of the status.
+pub const MAX_STATUS_MANAGER_BYTES: usize = 1024;
 /// Most bytes without the status.
 pub const MAX_GADGET_BYTES: usize = 8192;
 
@@ -79,7 +81,8 @@ fn schema() -> Schema {
         "io.test.GadgetSpec",
         vec![of("size", 1, Shape::Int32), of("color", 2, Shape::String), field("parts", 3, parts)],
     );
-    let status = object("io.test.GadgetStatus", vec![of("phase", 1, Shape::String)]);
+    let status =
+        object("io.test.GadgetStatus", vec![of("phase", 1, Shape::String), of("note", 2, Shape::String)]);
     object(
         "io.test.Gadget",
         vec![
@@ -144,6 +147,14 @@ impl Kind for Gadget {
     }
     fn quota(&self) -> Option<Quota> {
         self.bounded.then_some(QUOTA)
+    }
+    /// A phase alone is needed, and a note is not.
+    fn is_needed_status(&self, new: &Object, old: &Object) -> bool {
+        let note = |object: &Object| object.0.get("status").and_then(|status| status.get("note").cloned());
+        note(new) == note(old)
+    }
+    fn max_bytes_of_status_managers(&self) -> Option<usize> {
+        self.bounded.then_some(MAX_STATUS_MANAGER_BYTES)
     }
     fn allows_unconditional_update(&self) -> bool {
         self.unconditional

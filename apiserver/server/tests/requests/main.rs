@@ -10,6 +10,7 @@ mod dispatch;
 mod documents;
 mod fencing;
 mod fixture;
+mod full_store;
 mod gadget;
 mod hostile;
 mod list;

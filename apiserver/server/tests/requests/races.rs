@@ -8,7 +8,7 @@ use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, AdmissionAttributes, AdmissionOperation};
 use drydock_server::api_group::ApiGroup;
 use drydock_server::handlers::Resource;
-use drydock_storage::backend::{Backend, Revision, WriteContext};
+use drydock_storage::backend::{Backend, Revision, Shortage, WriteContext};
 use drydock_storage::cache::{Config, WatchCache};
 use drydock_storage::storage::{
     MemoryBudget, NextState, Page, PageOptions, ReadAt, Replaced, Scope, Storage, StorageError, Stored,
@@ -83,8 +83,8 @@ impl Storage for Behind {
         self.cache.listed_bytes(scope, options, enough)
     }
 
-    fn history_budget(&self) -> Option<u64> {
-        self.cache.history_budget()
+    fn shortage(&self) -> Option<Shortage> {
+        self.cache.shortage()
     }
 
     fn ready(&self) -> bool {

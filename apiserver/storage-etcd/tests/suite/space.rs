@@ -97,7 +97,10 @@ async fn ordinary_creates_leave_the_last_part_of_etcd_to_others() {
         }
     };
     assert!(error.to_string().contains("its --quota-backend-bytes is 67108864"), "{error} after {made}");
-    assert!(store.refuses_writes().is_some() && store.history_budget().is_some());
+    assert!(store.refuses_writes().is_some() && store.shortage().is_some_and(|left| left.is_full));
+    let grown = put(&store, "/status", Some(status), Priority::Ordinary).await;
+    assert!(matches!(grown, Err(BackendError::NoSpace(_))), "{grown:?}");
     put(&store, "/status", Some(status), Priority::Needed).await.unwrap();
     put(&store, "/ours", None, Priority::System).await.unwrap();
+    put(&store, "/unscoped/a", None, Priority::Cluster).await.unwrap();
 }

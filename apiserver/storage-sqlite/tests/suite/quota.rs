@@ -142,7 +142,7 @@ async fn history_makes_way_by_itself_when_it_fills_the_store() {
     let store = open_keeping(&path, QUOTA, Duration::ZERO);
     let kept = put(&store, "/kept", None, OBJECT).await.unwrap();
     let mut at = put(&store, "/a", None, OBJECT).await.unwrap();
-    assert!(store.history_budget().is_none());
+    assert!(store.shortage().is_none());
     for _ in 0..4 * QUOTA as usize / OBJECT {
         at = put(&store, "/a", Some(at), OBJECT).await.unwrap();
     }
@@ -181,6 +181,22 @@ async fn no_ordinary_write_uses_what_is_kept_for_others() {
     rewritten(&store, &victim, at, Some(OBJECT)).await;
     put_as(&store, Priority::System, (&ours, Some(ours_at)), OBJECT + 100).await.unwrap();
     put_as(&store, Priority::System, ("/new", None), OBJECT).await.unwrap();
+}
+
+/// What is in namespaces, whoever writes it, leaves a part of the store to what is in none.
+#[tokio::test]
+async fn no_namespace_uses_what_is_kept_for_objects_that_are_in_none() {
+    let (_directory, path) = place();
+    let store = open(&path, QUOTA);
+    filled(&store).await;
+    for priority in [Priority::Needed, Priority::System] {
+        let mut made = 0;
+        while put_as(&store, priority, (&format!("/{priority:?}{made}"), None), OBJECT).await.is_ok() {
+            made += 1;
+        }
+        assert!(made > 0, "{priority:?}");
+    }
+    put_as(&store, Priority::Cluster, ("/unscoped/a", None), OBJECT).await.unwrap();
 }
 
 async fn create(store: Store, number: usize) -> Result<Revision, BackendError> {

@@ -42,7 +42,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::backend::{Revision, WriteContext};
+use crate::backend::{Revision, Shortage, WriteContext};
 use crate::pinned::StateAge;
 use crate::storage::{
     MemoryBudget, NextState, Page, PageOptions, ReadAt, Replaced, Scope, Storage, StorageError, Stored,
@@ -247,8 +247,8 @@ impl Storage for WatchCache {
         if state.ready { page::bytes(&state.snapshot, scope, options, enough) } else { enough }
     }
 
-    fn history_budget(&self) -> Option<u64> {
-        self.shared.store.history_budget()
+    fn shortage(&self) -> Option<Shortage> {
+        self.shared.store.shortage()
     }
 
     fn ready(&self) -> bool {

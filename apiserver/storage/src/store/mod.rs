@@ -15,7 +15,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use drydock_machinery::Object;
 
-use crate::backend::{Backend, KeyValue, Revision, WriteContext, prefix_range};
+use crate::backend::{Backend, KeyValue, Revision, Shortage, WriteContext, prefix_range};
 use crate::storage::{
     MemoryBudget, NextState, Page, PageOptions, ReadAt, Replaced, Scope, Storage, StorageError, Stored,
     WatchFrom, Watcher,
@@ -162,8 +162,8 @@ impl Storage for Store {
         enough
     }
 
-    fn history_budget(&self) -> Option<u64> {
-        self.backend.history_budget()
+    fn shortage(&self) -> Option<Shortage> {
+        self.backend.shortage()
     }
 
     fn ready(&self) -> bool {

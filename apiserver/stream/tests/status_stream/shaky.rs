@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use drydock_machinery::Object;
-use drydock_storage::backend::{Revision, WriteContext};
+use drydock_storage::backend::{Revision, Shortage, WriteContext};
 use drydock_storage::cache::WatchCache;
 use drydock_storage::storage::{
     MemoryBudget, NextState, Page, PageOptions, ReadAt, Replaced, Scope, Storage, StorageError, Stored,
@@ -132,8 +132,8 @@ impl Storage for Shaky {
         self.cache.listed_bytes(scope, options, enough)
     }
 
-    fn history_budget(&self) -> Option<u64> {
-        self.cache.history_budget()
+    fn shortage(&self) -> Option<Shortage> {
+        self.cache.shortage()
     }
 
     fn ready(&self) -> bool {
