@@ -2,7 +2,7 @@
 //!
 //! The host aborts an eviction whose client goes away, and may count it against a budget for two minutes all the same.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use drydock_testkit::cluster::create_nodes;
 use drydock_testkit::drydock::{Drydock, MANAGER, Options};
 use drydock_testkit::host::TestHost;
@@ -29,9 +29,12 @@ async fn a_manager_that_is_asked_to_end_waits_for_its_evictions_in_flight() -> R
     holds_evictions(drydock.host.client().await?, &server).await?;
 
     kubectl.apply(&eviction_request("a", &uid, "admin.example.com")).await?;
-    retry(LIMIT, || "the eviction does not come".to_owned(), async || Ok(!server.asked("held").is_empty()))
-        .await?;
     let log = drydock.host.log(MANAGER);
+    let is_asked = async || Ok(!server.asked("held").is_empty());
+    if let Err(late) = retry(LIMIT, || "the eviction does not come".to_owned(), is_asked).await {
+        let request = kubectl.object("evictionrequest", &uid).await?;
+        bail!("{late}: {}\n{}", request["status"], std::fs::read_to_string(&log)?);
+    }
     let stops = async {
         let is_stopping = async || Ok(std::fs::read_to_string(&log)?.contains("stopping"));
         retry(LIMIT, || "it does not stop".to_owned(), is_stopping).await?;
