@@ -134,7 +134,7 @@ fn status() -> Vec<Sequence> {
 
 fn applied() -> Vec<Sequence> {
     let selector = |value: &str| {
-        let term = json!({"matchExpressions": [{"key": "k", "operator": "In", "values": [value]}]});
+        let term = json!({"matchExpressions": [{"key": "node-restriction.kubernetes.io/k", "operator": "In", "values": [value]}]});
         spec(json!({"nodeSelector": {"nodeSelectorTerms": [term]}}))
     };
     vec![

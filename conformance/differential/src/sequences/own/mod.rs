@@ -83,7 +83,8 @@ const N: &str = "$(namespace)-n";
 
 /// A valid maintenance of no node, with something else.
 fn maintenance(name: &str, rest: Value) -> Value {
-    let nowhere = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": ["nowhere"]});
+    let nowhere =
+        json!({"key": "node-restriction.kubernetes.io/name", "operator": "In", "values": ["nowhere"]});
     let selector = json!({"nodeSelectorTerms": [{"matchExpressions": [nowhere]}]});
     let mut maintenance = object(name, json!({"spec": {"nodeSelector": selector}}));
     merge(&mut maintenance, rest);

@@ -32,8 +32,9 @@ async fn a_manager_that_is_asked_to_end_waits_for_its_evictions_in_flight() -> R
     let log = drydock.host.log(MANAGER);
     let is_asked = async || Ok(!server.asked("held").is_empty());
     if let Err(late) = retry(LIMIT, || "the eviction does not come".to_owned(), is_asked).await {
-        let request = kubectl.object("evictionrequest", &uid).await?;
-        bail!("{late}: {}\n{}", request["status"], std::fs::read_to_string(&log)?);
+        let request =
+            kubectl.object("evictionrequest", &uid).await.map(|request| request["status"].to_string());
+        bail!("{late}: {request:?}\n{:?}", std::fs::read_to_string(&log));
     }
     let stops = async {
         let is_stopping = async || Ok(std::fs::read_to_string(&log)?.contains("stopping"));
