@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep_until};
 
 use super::param_store::{ParamJson, ParamStore};
 
@@ -105,15 +106,21 @@ async fn follow(
     let mut events = watcher(scope.api(&host, &kind), config).default_backoff().boxed();
     let mut failures = WatchFailures::default();
     let mut listed = ParamStore::default();
+    let mut refill_at = None;
     loop {
-        let is_short = known.lock().to_refill().is_some();
-        let refilled = async {
-            tokio::time::sleep(if is_short { REFILL_PAUSE } else { Duration::MAX }).await;
-            refill(&host, &kind, &scope, &known).await;
-        };
+        // The time stays through events: whoever writes params without pause would put it off for ever.
+        if known.lock().to_refill().is_none() {
+            refill_at = None;
+        } else if refill_at.is_none() {
+            refill_at = Some(Instant::now() + REFILL_PAUSE);
+        }
         let event = tokio::select! {
             event = events.next() => event,
-            () = refilled => continue,
+            () = sleep_until(refill_at.unwrap_or_else(Instant::now)), if refill_at.is_some() => {
+                refill(&host, &kind, &scope, &known).await;
+                refill_at = None;
+                continue;
+            }
         };
         let Some(event) = event else { return };
         if let Some(error) = failures.take_in(&event) {
