@@ -1,9 +1,9 @@
 //! The failures of a webhook, with the host's messages (k8s.io/apiserver pkg/util/webhook/error.go,
 //! pkg/admission/plugin/webhook/errors).
 
-use drydock_machinery::ApiError;
 use drydock_machinery::error::{Status, StatusDetails};
 use drydock_machinery::quote::go_quote;
+use drydock_machinery::{ApiError, REFUSED_TOKEN_REASON};
 use serde_json::Value;
 
 /// Why a webhook did not admit a request.
@@ -51,7 +51,8 @@ impl WebhookError {
                 other => other.to_owned(),
             },
             message,
-            reason: text("reason").to_owned(),
+            // The server alone says that a fencing token is refused: a writer takes a higher one then.
+            reason: if text("reason") == REFUSED_TOKEN_REASON { "" } else { text("reason") }.to_owned(),
             details,
             // A rejection never has a success code.
             code: code.filter(|code| (400..600).contains(code)).unwrap_or(400),

@@ -101,6 +101,9 @@ fn a_rejection_keeps_the_webhooks_status_and_never_a_success() {
     assert_eq!((success.code, success.status.as_str()), (400, "Failure"));
     assert_eq!(success.message, "admission webhook \"h\" denied the request: OK");
     assert_eq!(rejection(None).message, "admission webhook \"h\" denied the request without explanation");
+    // A leader whose token is refused begins a new term.
+    let borrowed = rejection(Some(json!({"code": 409, "reason": "FencingTokenRefused", "message": "m"})));
+    assert_eq!((borrowed.code, borrowed.reason.as_str()), (409, ""));
 }
 
 #[test]

@@ -241,7 +241,7 @@ impl ApiGroup {
         else {
             return Ok(None);
         };
-        let accepted = tokens.accept(request.level, &request.user, &request.headers).await;
+        let accepted = tokens.accept(request.level, &request.user, &request.headers, request.now).await;
         accepted.map_err(|refusal| match refusal {
             FencingRefusal::Malformed(error) => error,
             FencingRefusal::Stranger(why) => {
@@ -251,7 +251,10 @@ impl ApiGroup {
             FencingRefusal::Fence(FenceError::Backend(error)) => {
                 request.storage_error(error.into(), "fencing check")
             }
-            FencingRefusal::Fence(over) => request.conflict(over),
+            FencingRefusal::Fence(FenceError::Refused(refused)) => {
+                let (names, may_begin) = (request.names(), Some((refused.newest, refused.highest)));
+                ApiError::refused_token(names.group, names.plural, &request.info.name, refused, may_begin)
+            }
         })
     }
 

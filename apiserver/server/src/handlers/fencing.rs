@@ -4,9 +4,13 @@
 //! The newest number is stored under the writer's name, and never removed. So only the users of the priority level of
 //! controllers, whom flags name, and group system:masters may send one. Any other user's write is refused with 403
 //! rather than let through: a writer that sends the header relies on late writes being refused.
+//!
+//! A number is a time in microseconds since 1970, that at which the term began. A number far ahead of the server's clock
+//! is refused: the clock of its writer is wrong, and the right numbers of later terms would all be older.
 
 use std::sync::Arc;
 
+use drydock_machinery::kind::Now;
 use drydock_machinery::{ApiError, FENCING_TOKEN_HEADER};
 use drydock_serving::request::user::User;
 use drydock_storage::backend::Guard;
@@ -34,7 +38,7 @@ pub enum FencingRefusal {
     Malformed(ApiError),
     /// The writer may not send tokens.
     Stranger(String),
-    /// The token is outdated, or storage failed.
+    /// The token is outdated or too far ahead, or storage failed.
     Fence(FenceError),
 }
 
@@ -50,6 +54,7 @@ impl FencingTokens {
         level: PriorityLevel,
         user: &User,
         headers: &HeaderMap,
+        now: Now,
     ) -> Result<Option<FencingToken>, FencingRefusal> {
         let Some(value) = headers.get(FENCING_TOKEN_HEADER) else { return Ok(None) };
         let token = value.to_str().ok().and_then(|text| text.parse::<u64>().ok()).ok_or_else(|| {
@@ -63,7 +68,8 @@ impl FencingTokens {
             );
             return Err(FencingRefusal::Stranger(why));
         }
-        let guard = self.fences.enter(&user.name, token).await.map_err(FencingRefusal::Fence)?;
+        let now = u64::try_from(now.as_microsecond()).unwrap_or_default();
+        let guard = self.fences.enter(&user.name, token, now).await.map_err(FencingRefusal::Fence)?;
         Ok(Some(FencingToken { fences: self.fences.clone(), writer: user.name.clone(), guard }))
     }
 }

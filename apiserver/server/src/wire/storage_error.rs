@@ -18,7 +18,9 @@ pub fn translate(error: StorageError, names: &Names, name: &str, operation: &str
             ApiError::resource_version_too_large(requested, current)
         }
         StorageError::Oversized(_) => backend(BackendError::TooLarge, names, operation),
-        StorageError::GuardFailed => ApiError::conflict(names.group, names.plural, name, OUTDATED_TOKEN),
+        StorageError::GuardFailed => {
+            ApiError::refused_token(names.group, names.plural, name, OUTDATED_TOKEN, None)
+        }
         StorageError::Refused(refusal) => refusal,
         StorageError::NotReady => ApiError::too_many_requests("storage is (re)initializing", 1),
         StorageError::Backend(error) => backend(error, names, operation),

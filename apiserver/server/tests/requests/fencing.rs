@@ -29,12 +29,15 @@ async fn a_write_of_an_older_term_is_refused_and_changes_nothing() {
     assert_eq!(
         (&refused["reason"], &refused["message"]),
         (
-            &json!("Conflict"),
+            &json!("FencingTokenRefused"),
             &json!(
                 "Operation cannot be fulfilled on gadgets.test.io \"a\": fencing token 7 is outdated; the newest is 8"
             )
         )
     );
+    let causes = &refused["details"]["causes"];
+    assert_eq!(causes[0], json!({"reason": "NewestFencingToken", "message": "8"}));
+    assert_eq!(causes[1]["reason"], "HighestFencingToken");
     assert_eq!(label(&server).await, "t8");
     patch(&server, "leader", "8", "").await.expect(200);
     let headers = [("x-user", "leader"), ("drydock-lease-epoch", "7")];
@@ -54,9 +57,10 @@ async fn a_term_that_ended_on_another_replica_is_over_here_too() {
     let server = Server::start().await;
     server.gadget("a", json!({})).await;
     patch(&server, "leader", "7", "").await.expect(200);
-    Fences::new(server.backend.clone()).enter("leader", 8).await.unwrap();
+    Fences::new(server.backend.clone()).enter("leader", 8, 8).await.unwrap();
     let late = patch(&server, "leader", "7", "").await;
-    assert_eq!(late.status, 409);
+    // The write itself was refused; the newest term is not known there.
+    assert_eq!(late.expect(409)["reason"], "FencingTokenRefused");
     assert_eq!(label(&server).await, "t7");
     let told = patch(&server, "leader", "7", "").await.expect(409);
     assert!(told["message"].as_str().unwrap().contains("the newest is 8"), "{told}");
@@ -67,7 +71,7 @@ async fn a_term_that_ended_on_another_replica_is_over_here_too() {
 async fn terms_are_of_the_user_that_writes_and_pretended_writes_begin_none() {
     let server = Server::start().await;
     server.gadget("a", json!({})).await;
-    patch(&server, "second", &u64::MAX.to_string(), "").await.expect(200);
+    patch(&server, "second", "10", "").await.expect(200);
     patch(&server, "leader", "9", "?dryRun=All").await.expect(200);
     patch(&server, "leader", "8", "").await.expect(200);
     assert_eq!(label(&server).await, "t8");
@@ -99,4 +103,29 @@ async fn a_term_that_is_no_number_is_400() {
     for term in ["", "-1", "x", "1.5", "18446744073709551616"] {
         assert_eq!(patch(&server, "leader", term, "").await.status, 400, "{term}");
     }
+}
+
+/// Regression: the clock of one leader was ten years ahead, once, and every write of the leaders after it was refused, with
+/// a 409 as of a stale cache.
+#[tokio::test]
+async fn a_term_that_is_years_ahead_is_refused_and_the_answer_says_which_one_may_begin() {
+    let server = Server::start().await;
+    server.gadget("a", json!({})).await;
+    let now = u64::try_from(jiff::Timestamp::now().as_microsecond()).unwrap();
+    let (day, ahead) = (24 * 3_600_000_000, now + 10 * 365 * 24 * 3_600_000_000);
+    let refused = patch(&server, "leader", &ahead.to_string(), "").await.expect(409);
+    assert_eq!(refused["reason"], "FencingTokenRefused");
+    assert!(refused["message"].as_str().unwrap().contains("more than a day ahead"), "{refused}");
+    let causes = &refused["details"]["causes"];
+    assert_eq!(causes[0], json!({"reason": "NewestFencingToken", "message": "0"}));
+    let highest: u64 = causes[1]["message"].as_str().unwrap().parse().unwrap();
+    assert!((now + day..now + day + 600_000_000).contains(&highest), "{refused}");
+    patch(&server, "leader", &highest.to_string(), "").await.expect(200);
+    patch(&server, "leader", &now.to_string(), "").await.expect(409);
+
+    // One that a server of before has taken: the next one begins above it.
+    Fences::new(server.backend.clone()).enter("second", ahead, ahead).await.unwrap();
+    let refused = patch(&server, "second", &now.to_string(), "").await.expect(409);
+    assert_eq!(refused["details"]["causes"][0]["message"], ahead.to_string());
+    patch(&server, "second", &(ahead + 1).to_string(), "").await.expect(200);
 }

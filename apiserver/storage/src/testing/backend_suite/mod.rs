@@ -26,7 +26,9 @@ macro_rules! backend_behaviours {
                 revision_zero_is_no_revision, reads_never_go_back;
             fences: a_write_is_made_only_while_its_guard_stands,
                 a_newer_term_ends_the_older_one_on_every_replica, writers_have_terms_of_their_own,
-                of_terms_that_begin_at_once_the_newest_stays;
+                of_terms_that_begin_at_once_the_newest_stays,
+                a_term_begins_at_most_a_day_ahead_or_directly_above_the_newest,
+                a_writer_whose_term_is_reset_begins_with_any_on_every_replica;
             compaction: the_boundary_is_readable_and_below_it_nothing, compaction_keeps_what_is_alive,
                 compacting_again_or_below_changes_nothing, compacting_the_future_is_refused,
                 a_watch_that_starts_below_the_boundary_fails,
