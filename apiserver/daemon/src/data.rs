@@ -6,9 +6,9 @@ use drydock_storage_sqlite::{self as sqlite, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::flags::{Backup, Check, DataCommand, Migrate, Reclaim, Restore, Store};
-use crate::migrate;
+use crate::{fencing_tokens, migrate};
 
-/// Runs a command, and prints its result in one line.
+/// Runs a command, and prints its result: one line, but for a list.
 pub async fn run(command: DataCommand) -> anyhow::Result<()> {
     let bar = Bar::new();
     let said = match command {
@@ -17,6 +17,7 @@ pub async fn run(command: DataCommand) -> anyhow::Result<()> {
         DataCommand::Check(flags) => check(&flags, &bar),
         DataCommand::Migrate(flags) => migrate(&flags, &bar).await,
         DataCommand::Reclaim(flags) => reclaim(&flags).await,
+        DataCommand::FencingTokens(flags) => fencing_tokens::run(&flags).await.context("fencing-tokens"),
     };
     bar.clear();
     println!("{}", said?);

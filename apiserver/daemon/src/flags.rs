@@ -16,7 +16,7 @@ use drydock_command::{FlagsRefusal, duration};
 use drydock_serving::serve::Bounds;
 
 use audit::AuditFlags;
-pub use data::{Backup, Check, DataCommand, Migrate, Reclaim, Restore, Store};
+pub use data::{Backup, Check, DataCommand, Migrate, Reclaim, Restore, Store, StoredTokens};
 use storage::StorageFlags;
 
 /// Users who delete the objects of others: among them the namespace controller and the garbage collector.
@@ -250,6 +250,7 @@ mod tests {
         assert!(read(&["backup", "--secure-port=1", "copy.db"]).unwrap_err().contains("--secure-port"));
         assert!(read(&["migrate", "--to=etcd"]).unwrap_err().contains("--etcd-servers"));
         assert!(read(&["migrate", "--etcd-servers=http://a"]).unwrap_err().contains("--to <STORE>"));
+        assert!(read(&["fencing-tokens", "--reset"]).unwrap_err().contains("--reset <USER>"));
         assert!(read(&["check"]).unwrap().is_some() && read(&[]).unwrap().is_none());
     }
 

@@ -1,10 +1,11 @@
 //! drydock-apiserver serves EvictionRequest and NodeMaintenance to a Kubernetes cluster as an aggregated API. Its
-//! subcommands work on the stored data: backup, restore, check, migrate, reclaim.
+//! subcommands work on the stored data: backup, restore, check, migrate, reclaim, fencing-tokens.
 //!
 //! Parse all configuration, then build, then bind, then run.
 
 mod admission;
 mod data;
+mod fencing_tokens;
 mod flags;
 mod migrate;
 mod server;

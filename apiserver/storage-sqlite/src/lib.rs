@@ -58,3 +58,4 @@ pub use copy::{backup, restore};
 pub use data_directory::DataDirectory;
 pub use import::{FileImport, imported};
 pub use moved::{attempt, begin_move, end_move, reclaim, undo_move};
+pub use read::pairs_of;

@@ -1,20 +1,32 @@
 //! Reads of keys, ranges and events: each uses one snapshot.
 
 use std::ops::Range;
+use std::path::Path;
 
 use bytes::Bytes;
 use drydock_storage::backend::{BackendError, BackendEvent, KeyValue, RangeResult, Result, Revision};
 use rusqlite::{Connection, Transaction, params};
 
-use crate::error::translate;
+use crate::connect;
+use crate::error::{named, translate};
 use crate::feed::EventBatch;
 use crate::row::LogRow;
-use crate::schema;
+use crate::schema::{self, StoreFormat};
 
 /// Maximum number of revisions that one query of the log covers.
 const WINDOW: u64 = 1024;
 /// Maximum number of bytes of values that one query of the log returns; the last event may exceed it.
 const WINDOW_BYTES: usize = 1 << 20;
+
+/// Returns the newest pairs of a range from the store at `path`, also while another process uses it. Writes nothing.
+///
+/// # Errors
+/// If there is no store, or if it cannot be read.
+pub fn pairs_of(path: &Path, keys: &Range<String>) -> Result<Vec<KeyValue>> {
+    let mut connection = connect::to_read(path)?;
+    let format = StoreFormat::read(&connection).and_then(|format| format.is_ours());
+    format.and_then(|()| page(&mut connection, keys, 0, None)).map_err(|error| named(path, error))
+}
 
 /// Returns one key.
 pub(super) fn get(

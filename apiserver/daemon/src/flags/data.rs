@@ -19,6 +19,8 @@ pub enum DataCommand {
     Migrate(Migrate),
     /// Allows servers to start again on a store whose objects were moved elsewhere; later writes to the other store are not in it
     Reclaim(Reclaim),
+    /// Shows the newest fencing token of each user who has sent one, or removes one
+    FencingTokens(StoredTokens),
 }
 
 /// Flags of `backup`.
@@ -79,6 +81,18 @@ pub struct Reclaim {
     /// clients that saw those writes list again
     #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
     pub bump_revision: u64,
+}
+
+/// Flags of `fencing-tokens`.
+#[derive(Clone, Debug, Args)]
+pub struct StoredTokens {
+    /// The store
+    #[command(flatten)]
+    pub storage: StorageFlags,
+    /// Remove the token of this user, so that older ones are taken again: for one that no other can exceed; no server may be
+    /// running on the embedded store
+    #[arg(long, value_name = "USER")]
+    pub reset: Option<String>,
 }
 
 /// A store by its kind.
