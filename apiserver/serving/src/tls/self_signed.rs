@@ -17,6 +17,8 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 
+use super::client_cert::validity_bounds;
+
 /// Where the made files are.
 #[derive(Clone, Debug)]
 pub struct Files {
@@ -37,19 +39,23 @@ const DAY: Duration = Duration::from_secs(86_400);
 const LOOK_EVERY: Duration = Duration::from_secs(12 * 3600);
 
 /// Makes `ca.crt`, `tls.crt` and `tls.key` in `dir` (and keeps the CA's key beside them, readable by the owner
-/// alone), or keeps those there as long as they fit each other, serve all of `names` and do not end soon. What a
+/// alone), or keeps those there as long as they fit each other, serve all of `names`, have begun and do not end soon. What a
 /// crash has left incomplete is made anew.
 pub fn ensure(dir: &Path, names: &[String]) -> io::Result<Files> {
+    ensure_at(dir, names, SystemTime::now())
+}
+
+fn ensure_at(dir: &Path, names: &[String], now: SystemTime) -> io::Result<Files> {
     fs::create_dir_all(dir)?;
     let files = Files { certificate: dir.join("tls.crt"), key: dir.join("tls.key"), ca: dir.join("ca.crt") };
-    if serves(&files, names) {
+    if serves(&files, names, now) {
         return Ok(files);
     }
     let ca_key = dir.join("ca.key");
-    let signed = make_serving(&files, &ca_key, names);
-    if signed.is_err() || !serves(&files, names) {
-        make_ca(&files.ca, &ca_key)
-            .and_then(|()| make_serving(&files, &ca_key, names))
+    let signed = make_serving(&files, &ca_key, names, now);
+    if signed.is_err() || !serves(&files, names, now) {
+        make_ca(&files.ca, &ca_key, now)
+            .and_then(|()| make_serving(&files, &ca_key, names, now))
             .map_err(io::Error::other)?;
     }
     Ok(files)
@@ -68,7 +74,7 @@ pub async fn renew(dir: PathBuf, names: Vec<String>) {
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-fn make_ca(certificate: &Path, key: &Path) -> Result<(), AnyError> {
+fn make_ca(certificate: &Path, key: &Path, now: SystemTime) -> Result<(), AnyError> {
     let pair = KeyPair::generate()?;
     let mut params = CertificateParams::default();
     params
@@ -76,13 +82,13 @@ fn make_ca(certificate: &Path, key: &Path) -> Result<(), AnyError> {
         .push(DnType::CommonName, format!("drydock-ca@{}", jiff::Timestamp::now().as_second()));
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-    set_validity(&mut params, CA_DAYS);
+    set_validity(&mut params, now, CA_DAYS);
     write_file(key, pair.serialize_pem().as_bytes(), 0o600)?;
     write_file(certificate, params.self_signed(&pair)?.pem().as_bytes(), 0o644)?;
     Ok(())
 }
 
-fn make_serving(files: &Files, ca_key: &Path, names: &[String]) -> Result<(), AnyError> {
+fn make_serving(files: &Files, ca_key: &Path, names: &[String], now: SystemTime) -> Result<(), AnyError> {
     let ca_pem = fs::read_to_string(&files.ca)?;
     let issuer = Issuer::from_ca_cert_pem(&ca_pem, KeyPair::from_pem(&fs::read_to_string(ca_key)?)?)?;
     let pair = KeyPair::generate()?;
@@ -91,32 +97,37 @@ fn make_serving(files: &Files, ca_key: &Path, names: &[String]) -> Result<(), An
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.use_authority_key_identifier_extension = true;
-    set_validity(&mut params, SERVING_DAYS);
+    set_validity(&mut params, now, SERVING_DAYS);
     let certificate = params.signed_by(&pair, &issuer)?;
     write_file(&files.key, pair.serialize_pem().as_bytes(), 0o600)?;
     write_file(&files.certificate, certificate.pem().as_bytes(), 0o644)?;
     Ok(())
 }
 
-fn set_validity(params: &mut CertificateParams, days: u64) {
-    let start = SystemTime::now() - Duration::from_secs(3600);
+fn set_validity(params: &mut CertificateParams, now: SystemTime, days: u64) {
+    let start = now - Duration::from_secs(3600);
     params.not_before = start.into();
     params.not_after = (start + DAY * days as u32).into();
 }
 
 /// Whether a client that trusts the CA is well served with the certificate, and will be for a while.
-fn serves(files: &Files, names: &[String]) -> bool {
-    served(files, names).is_ok()
+fn serves(files: &Files, names: &[String], now: SystemTime) -> bool {
+    let later = now + DAY * RENEW_BEFORE_DAYS as u32;
+    [now, later].into_iter().all(|then| served(files, names, then).is_ok())
 }
 
-fn served(files: &Files, names: &[String]) -> Result<(), AnyError> {
+fn served(files: &Files, names: &[String], then: SystemTime) -> Result<(), AnyError> {
     let pair = super::read(&files.certificate, &files.key)?;
     let leaf = pair.cert.first().ok_or("no certificate")?;
+    let ca = CertificateDer::from_pem_slice(&fs::read(&files.ca)?).map_err(|e| format!("{e:?}"))?;
+    // Clients in Go look at the CA's own times, too.
+    if validity_bounds(&ca)[0].is_none_or(|begin| begin > then) {
+        return Err("the CA has not begun".into());
+    }
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(&fs::read(&files.ca)?).map_err(|e| format!("{e:?}"))?)?;
+    roots.add(ca)?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
-    let then = SystemTime::now() + DAY * RENEW_BEFORE_DAYS as u32;
     let then = UnixTime::since_unix_epoch(then.duration_since(SystemTime::UNIX_EPOCH)?);
     for name in names {
         let name = ServerName::try_from(name.as_str())?;
@@ -166,6 +177,21 @@ mod tests {
         assert_ne!(second[1], first[1]);
     }
 
+    /// Regression: a certificate that was made while the clock was some days ahead was kept, and every client refused it for
+    /// those days.
+    #[test]
+    fn what_has_not_begun_is_made_anew() {
+        for days in [1, 20, 3650] {
+            let dir = tempfile::tempdir().unwrap();
+            let now = SystemTime::now();
+            let ahead = contents(&ensure_at(dir.path(), &names(), now + DAY * days).unwrap());
+            let files = ensure_at(dir.path(), &names(), now).unwrap();
+            assert_ne!(contents(&files)[0], ahead[0], "{days}: the CA has not begun either");
+            assert!(served(&files, &names(), now).is_ok(), "{days}");
+            assert_eq!(contents(&ensure_at(dir.path(), &names(), now).unwrap()), contents(&files), "{days}");
+        }
+    }
+
     #[test]
     fn what_a_crash_left_between_key_and_certificate_is_made_anew() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -179,11 +205,11 @@ mod tests {
             fs::copy(with, &file).unwrap();
             fs::remove_file(&files.certificate).unwrap();
             ensure(dir.path(), &names()).unwrap();
-            assert!(serves(&files, &names()), "{}", file.display());
+            assert!(serves(&files, &names(), SystemTime::now()), "{}", file.display());
         }
         fs::write(&files.certificate, "half a certifi").unwrap();
         ensure(dir.path(), &names()).unwrap();
-        assert!(serves(&files, &names()));
+        assert!(serves(&files, &names(), SystemTime::now()));
     }
 
     #[test]
