@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use drydock_runtime::metrics::{Metrics, router};
+use drydock_runtime::ControllerContext;
+use drydock_runtime::lease::LeaseHandle;
+use drydock_runtime::metrics::router;
 use drydock_serving::auth::delegated::DelegatedAuth;
 use drydock_serving::health::Health;
 use drydock_serving::metrics_port::{self, BoundPort, ServedPaths};
@@ -48,19 +50,19 @@ impl SecurePortFlags {
         }
     }
 
-    /// Serves a port until the process ends, if it is bound. It is ready when `is_synced` returns true. Callers are reviewed
-    /// by `reviews`.
+    /// Serves a port until the process ends, if it is bound. It is ready when `is_synced` returns true, unless the API server
+    /// refuses the writes of this process. Callers are reviewed by `reviews`.
     pub fn serve(
         &self,
         port: Option<BoundPort>,
         is_synced: impl Fn() -> bool + Send + Sync + 'static,
-        metrics: &Metrics,
+        context: &ControllerContext,
         reviews: Client,
     ) {
         let Some(port) = port else { return };
-        let health = health(is_synced);
+        let health = health(is_synced, context.lease.clone());
         let auth = DelegatedAuth::new(reviews).for_audiences(self.api_audiences.clone());
-        let paths = ServedPaths { health, auth, metrics: router(metrics.clone()) };
+        let paths = ServedPaths { health, auth, metrics: router(context.metrics.clone()) };
         tokio::spawn(metrics_port::serve(port, paths, CancellationToken::new()));
     }
 
@@ -79,9 +81,17 @@ impl SecurePortFlags {
 }
 
 /// A process that lost its lease ends by itself, so one that answers is alive.
-fn health(is_synced: impl Fn() -> bool + Send + Sync + 'static) -> Health {
+fn health(is_synced: impl Fn() -> bool + Send + Sync + 'static, lease: LeaseHandle) -> Health {
     let ready = move || if is_synced() { Ok(()) } else { Err("caches are not complete yet".to_owned()) };
-    Health::default().live("ping", Arc::new(|| Ok(()))).ready("caches", Arc::new(ready))
+    let may_write = move || match lease.refusal() {
+        None => Ok(()),
+        Some(refusal) => Err(format!(
+            "the API server refuses the writes of this term of the lease, {}: the newest one is {}",
+            refusal.term, refusal.newest
+        )),
+    };
+    let health = Health::default().live("ping", Arc::new(|| Ok(()))).ready("caches", Arc::new(ready));
+    health.ready("fencing-token", Arc::new(may_write))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use anyhow::Context;
 use drydock_runtime::ControllerContext;
 use drydock_runtime::cache::Select;
 use drydock_runtime::metrics::Metrics;
-use drydock_runtime::{context, leading};
+use drydock_runtime::{leading, lease};
 use drydock_serving::host;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let metrics = Metrics::new();
     let mut connections = HostConnections::open(flags.kubeconfig.as_deref()).await?;
     let route = connections.go_straight(&flags, &metrics)?;
-    let client = context::with_term(connections.writes, lease.clone());
+    let client = lease::with_term(connections.writes, lease.clone(), &metrics);
     let port = flags.port.bind().await?;
 
     let shutdown = CancellationToken::new();
@@ -37,7 +37,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let context =
         ControllerContext::new(COMPONENT, client, connections.evictions, lease, metrics, shutdown.clone());
     let caches = context.caches.clone();
-    flags.port.serve(port, move || caches.is_synced(Select::ALL), &context.metrics, connections.reviews);
+    flags.port.serve(port, move || caches.is_synced(Select::ALL), &context, connections.reviews);
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-controller-manager starts");
     if !leading::wait_for_server(&context.client, &shutdown).await
         || !is_known(route.as_deref(), &shutdown).await

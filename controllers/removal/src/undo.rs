@@ -125,7 +125,10 @@ async fn after(error: &Error, what: &str, report: &mut RemovalReport<'_>) -> Nex
             wait_for_host(error).await;
             NextTry::Again
         }
-        ApiErrorKind::AlreadyExists | ApiErrorKind::Forbidden | ApiErrorKind::Invalid => {
+        ApiErrorKind::AlreadyExists
+        | ApiErrorKind::Fenced
+        | ApiErrorKind::Forbidden
+        | ApiErrorKind::Invalid => {
             report.problem(&format!("{what}: {}", said(error)));
             NextTry::Done
         }

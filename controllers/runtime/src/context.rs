@@ -6,13 +6,9 @@
 //! again, from what the caches hold then; each write carries the UID or the resourceVersion that it was
 //! decided on.
 
-use drydock_api::FENCING_TOKEN_HEADER;
-use http::{HeaderValue, Method, Request};
 use kube::Client;
-use kube::client::Body;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::service_fn;
 
 use crate::cache::{Cacheable, HostCaches};
 use crate::clock::Clock;
@@ -50,7 +46,7 @@ pub struct ControllerContext {
 
 impl ControllerContext {
     /// What a program has at its start: caches that nothing feeds yet, the system's clock, and events of `component`.
-    /// Requests of `client` and `evictions` are sent as they are: [`with_term`] adds the term of the lease.
+    /// Requests of `client` and `evictions` are sent as they are: [`with_term`](crate::lease::with_term) adds the term of the lease.
     pub fn new(
         component: &'static str,
         client: Client,
@@ -81,18 +77,4 @@ impl ControllerContext {
     pub fn check_lease(&self) -> Result<(), CallError> {
         if self.may_write() { Ok(()) } else { Err(CallError::NoLease) }
     }
-}
-
-/// Returns a client whose writes carry the number of the lease's term as fencing token, once one has been acquired: our
-/// API server refuses the writes of a term that has ended.
-pub fn with_term(client: Client, lease: LeaseHandle) -> Client {
-    let namespace = client.default_namespace().to_owned();
-    let stamped = service_fn(move |mut request: Request<Body>| {
-        if let Some(term) = lease.term().filter(|_| request.method() != Method::GET) {
-            request.headers_mut().insert(FENCING_TOKEN_HEADER, HeaderValue::from(term));
-        }
-        let client = client.clone();
-        async move { client.send(request).await }
-    });
-    Client::new(stamped, namespace)
 }

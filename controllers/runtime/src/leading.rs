@@ -53,7 +53,9 @@ pub async fn lead(
     lease: Option<(&Client, LeaseConfig)>,
     start: impl FnOnce() -> Vec<&'static str>,
 ) -> LeadershipEnd {
-    let mut elector = lease.map(|(client, config)| Elector::new(client, config, context.lease.clone()));
+    let mut elector = lease.map(|(client, config)| {
+        Elector::new(client, config, context.lease.clone(), context.recorder.clone())
+    });
     let may_act = match &mut elector {
         Some(candidate) => candidate.acquire(&context.shutdown).await,
         None => true,

@@ -84,8 +84,10 @@ fn settle<K: QueueKey, P>(queue: &WorkQueue<K>, key: K, result: Result<Result<Re
         }
         Ok(Err(error)) => {
             let min_delay = error.call().and_then(error::min_retry_delay).unwrap_or_default();
-            // The client logs an unreachable server, once for all keys.
-            let is_logged = error.call().is_some_and(is_unreachable);
+            // The client logs an unreachable server and a refused term of the lease, once for all keys.
+            let is_logged = error
+                .call()
+                .is_some_and(|call| is_unreachable(call) || error::classify(call) == ApiErrorKind::Fenced);
             report_failure(queue, &key, &with_causes(&error), is_logged, min_delay);
         }
         // A panic is a bug; the other keys must not suffer from it.
@@ -163,6 +165,18 @@ mod tests {
         assert!(lines[0].contains("writing: pods is forbidden"), "{lines:?}");
         assert!(!lines[0].contains("Status"), "{lines:?}");
         assert!(lines[1].contains("nodes is forbidden"), "{lines:?}");
+    }
+
+    /// Regression: the refusal was taken for a stale cache, and no line of the log said why nothing was written.
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_term_is_a_failure_that_the_client_logs_for_all_keys() {
+        let refusal = || {
+            let status = kube::core::Status::failure("token 1 is outdated", "FencingTokenRefused");
+            kube::Error::Api(status.with_code(409).boxed())
+        };
+        let next = after_failed_write("writing", refusal(), Duration::from_secs(10));
+        assert!(matches!(next, Err(CallError::Api { .. })), "{next:?}");
+        assert_eq!(warnings(std::iter::repeat_with(refusal).take(20)).await, Vec::<String>::new());
     }
 
     #[tokio::test(start_paused = true)]

@@ -41,7 +41,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let context = &controller.context;
     let (caches, workloads) = (context.caches.clone(), controller.workloads.clone());
     let is_synced = move || caches.is_synced(READS) && workloads.is_synced();
-    flags.port.serve(port, is_synced, &context.metrics, reviews);
+    flags.port.serve(port, is_synced, context, reviews);
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-surge-interceptor starts");
     if !leading::wait_for_server(&context.client, &context.shutdown).await {
         return Ok(());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use drydock_api::API_VERSION;
+use drydock_runtime::cache::is_of_own_kinds;
 use http::request::Parts;
 use http::{Request, Response};
 use kube::Client;
@@ -41,7 +41,7 @@ struct Router {
 
 impl Router {
     async fn send(&self, request: Request<Body>) -> kube::Result<Response<Body>> {
-        if !is_ours(request.uri().path()) {
+        if !is_of_own_kinds(request.uri().path()) {
             return self.host.send(request).await;
         }
         let Some((attempt, server)) = self.route.enter(Instant::now()) else {
@@ -99,12 +99,6 @@ impl Router {
 
 fn assembled(parts: &Parts, body: &Bytes) -> Request<Body> {
     Request::from_parts(parts.clone(), Body::from(body.clone()))
-}
-
-/// Whether the path is one of our group and version. The host serves others of the group, Leases among them.
-fn is_ours(path: &str) -> bool {
-    let of_group = path.strip_prefix("/apis/").and_then(|path| path.strip_prefix(API_VERSION));
-    of_group.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]

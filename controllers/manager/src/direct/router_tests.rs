@@ -248,7 +248,7 @@ async fn without_a_server_that_can_be_verified_the_aggregator_is_asked() {
 #[test]
 fn the_kinds_of_our_version_are_ours_and_leases_are_the_hosts() {
     for path in ["", "/nodemaintenances", "/namespaces/a/evictionrequests/b/status"] {
-        assert!(is_ours(&format!("/apis/coordination.k8s.io/v1alpha1{path}")), "{path}");
+        assert!(is_of_own_kinds(&format!("/apis/coordination.k8s.io/v1alpha1{path}")), "{path}");
     }
     for path in [
         "/apis/coordination.k8s.io/v1/namespaces/a/leases/b",
@@ -257,6 +257,6 @@ fn the_kinds_of_our_version_are_ours_and_leases_are_the_hosts() {
         "/api/v1/pods",
         "/version",
     ] {
-        assert!(!is_ours(path), "{path}");
+        assert!(!is_of_own_kinds(path), "{path}");
     }
 }

@@ -22,6 +22,7 @@ pub use cacheable::{Cacheable, ObjectKey};
 pub use caches::{HostCaches, Select};
 pub use kube_object::{KubeObject, api, api_all, resource};
 pub use node::{Node, NodeCondition, Taint};
+pub use own_kinds::is_of_own_kinds;
 pub use pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Pod, PodPhase, Responder};
 pub use reflector::reflect;
 pub use shared_parts::SharedParts;

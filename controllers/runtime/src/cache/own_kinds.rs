@@ -51,6 +51,12 @@ impl Cacheable for EvictionRequest {
     }
 }
 
+/// Whether the path is one of our group and version. The host serves others of the group, Leases among them.
+pub fn is_of_own_kinds(path: &str) -> bool {
+    let of_group = path.strip_prefix("/apis/").and_then(|path| path.strip_prefix(drydock_api::API_VERSION));
+    of_group.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Most entries of managed fields that are shared between objects.
 const MAX_SHARED_ENTRIES: usize = 16;
 

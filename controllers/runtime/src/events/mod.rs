@@ -206,6 +206,8 @@ pub mod reasons {
     pub const TAINT_CONFLICT: &str = "TaintConflict";
     /// The clocks of the API server and of this program differ by too much.
     pub const CLOCK_SKEW: &str = "ClockSkew";
+    /// Our API server refused writes because of the term of the lease.
+    pub const FENCING_TOKEN_REFUSED: &str = "FencingTokenRefused";
     /// An interceptor other than the default ones has begun.
     pub const INTERCEPTOR_STARTED: &str = "InterceptorStarted";
     /// An interceptor was silent for too long, and is passed over.

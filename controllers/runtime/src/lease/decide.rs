@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::LeaseConfig;
+use super::{LeaseConfig, TermRefusal};
 
 /// The last change of the Lease that was seen.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,10 +41,11 @@ pub(super) fn next_spec(
         return None;
     }
     let transitions = old.lease_transitions.unwrap_or_default();
+    let acquired = old.acquire_time.as_ref().map(|time| time.0);
     Some(LeaseSpec {
         holder_identity: Some(config.identity.clone()),
         lease_duration_seconds: i32::try_from(config.duration.as_secs()).ok(),
-        acquire_time: if ours { old.acquire_time.clone() } else { Some(MicroTime(later(old, wall))) },
+        acquire_time: if ours { old.acquire_time.clone() } else { Some(MicroTime(later(acquired, wall))) },
         renew_time: Some(MicroTime(wall)),
         lease_transitions: Some(if ours { transitions } else { transitions.saturating_add(1) }),
         ..old.clone()
@@ -67,18 +68,31 @@ pub(super) fn term(spec: &LeaseSpec) -> u64 {
 
 /// Returns now, or a microsecond after the start of the previous term if that is later: the clock of its
 /// holder may have been ahead.
-fn later(old: &LeaseSpec, wall: Timestamp) -> Timestamp {
-    let before =
-        old.acquire_time.as_ref().and_then(|time| time.0.checked_add(SignedDuration::from_micros(1)).ok());
+fn later(old: Option<Timestamp>, wall: Timestamp) -> Timestamp {
+    let before = old.and_then(|time| time.checked_add(SignedDuration::from_micros(1)).ok());
     before.map_or(wall, |before| before.max(wall))
 }
 
-/// The spec of a Lease that does not exist yet.
-pub(super) fn first_spec(config: &LeaseConfig, wall: Timestamp) -> LeaseSpec {
+/// The spec of a renewal by its holder, whose term our API server refused: another term of the same holder begins, of the
+/// nearest number that the server takes. Any other spec, and one after which no number can come, is returned as it is.
+///
+/// The number may be lower than the refused one, if that is too far ahead. It is then the highest that the server takes,
+/// so that it is above those of all terms before whose writes may still arrive.
+pub(super) fn admissible(spec: LeaseSpec, refusal: TermRefusal) -> LeaseSpec {
+    match refusal.next().filter(|_| term(&spec) == refusal.term) {
+        Some(next) => LeaseSpec { acquire_time: Some(MicroTime(next)), ..spec },
+        None => spec,
+    }
+}
+
+/// The spec of a Lease that does not exist yet. `last` is the number of our last term, if we had one: somebody has deleted
+/// the Lease meanwhile.
+pub(super) fn first_spec(config: &LeaseConfig, last: Option<u64>, wall: Timestamp) -> LeaseSpec {
+    let last = last.and_then(|last| Timestamp::from_microsecond(i64::try_from(last).ok()?).ok());
     LeaseSpec {
         holder_identity: Some(config.identity.clone()),
         lease_duration_seconds: i32::try_from(config.duration.as_secs()).ok(),
-        acquire_time: Some(MicroTime(wall)),
+        acquire_time: Some(MicroTime(later(last, wall))),
         renew_time: Some(MicroTime(wall)),
         lease_transitions: Some(0),
         ..Default::default()

@@ -8,9 +8,10 @@ use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::decide::{LastLease, first_spec, next_spec, previous_renewal, released, term};
-use super::{LeaseConfig, LeaseHandle};
+use super::decide::{LastLease, admissible, first_spec, next_spec, previous_renewal, released, term};
+use super::{LeaseConfig, LeaseHandle, TermRefusal};
 use crate::error::{ApiErrorKind, classify, find};
+use crate::events::{EventRecorder, Regarding, Severity, reasons};
 use drydock_logging::with_causes;
 
 /// How a term ended.
@@ -27,15 +28,19 @@ pub struct Elector {
     api: Api<Lease>,
     config: LeaseConfig,
     handle: LeaseHandle,
+    recorder: EventRecorder,
     seen: LastLease,
     held: Option<Lease>,
+    /// The refused term that people have been told of last.
+    explained: Option<u64>,
 }
 
 impl Elector {
-    /// Returns a candidate that reports through `handle` whether it holds the Lease.
-    pub fn new(client: &Client, config: LeaseConfig, handle: LeaseHandle) -> Self {
+    /// Returns a candidate that reports through `handle` whether it holds the Lease. Events about the Lease go to `recorder`.
+    pub fn new(client: &Client, config: LeaseConfig, handle: LeaseHandle, recorder: EventRecorder) -> Self {
         let api = Api::namespaced(client.clone(), &config.namespace);
-        Self { api, config, handle, seen: LastLease::default(), held: None }
+        let seen = LastLease::default();
+        Self { api, config, handle, recorder, seen, held: None, explained: None }
     }
 
     /// Waits until the lease is ours. `false` if stopped before.
@@ -118,17 +123,46 @@ impl Elector {
         // Our term is counted from before the write, so that it ends before others stop waiting for us.
         let began = self.handle.clock().since_boot();
         let Some(mut lease) = find(&self.api, &self.config.name).await? else {
-            return self.write(began, None, first_spec(&self.config, self.handle.clock().now())).await;
+            let spec = first_spec(&self.config, self.handle.term(), self.handle.clock().now());
+            return self.write(began, None, spec).await;
         };
         self.seen.update(lease.metadata.resource_version.as_deref().unwrap_or_default(), began);
         let old = lease.spec.take().unwrap_or_default();
         if let Some(until) = previous_renewal(&old, &self.config.identity) {
             self.handle.follow(until);
         }
-        match next_spec(&old, &self.config, self.seen.at, began, self.handle.clock().now()) {
-            Some(spec) => self.write(began, Some(lease), spec).await,
-            None => Ok(false),
+        let now = self.handle.clock().now();
+        let Some(spec) = next_spec(&old, &self.config, self.seen.at, began, now) else { return Ok(false) };
+        // The Lease is ours, as the API server of Leases has it now: no newer leader has made our term outdated.
+        let refusal = self.handle.refusal().filter(|refusal| refusal.term == term(&spec));
+        let spec = refusal.map_or(spec.clone(), |refusal| admissible(spec, refusal));
+        let is_ours = self.write(began, Some(lease), spec).await?;
+        if let Some(refusal) = refusal {
+            self.explain(refusal);
         }
+        Ok(is_ours)
+    }
+
+    /// Tells people that our term was refused, and how it goes on: once it does, or once if it cannot.
+    fn explain(&mut self, refusal: TermRefusal) {
+        let next = self.handle.term().filter(|term| *term != refusal.term);
+        let is_told = self.explained == Some(refusal.term);
+        if is_told || (next.is_none() && refusal.next().is_some()) {
+            return;
+        }
+        self.explained = Some(refusal.term);
+        let message = refusal.explained(next);
+        warn!(lease = self.config.name, message);
+        let meta = self.held.as_ref().map(|lease| lease.metadata.clone()).unwrap_or_default();
+        let lease = Regarding {
+            api_version: "coordination.k8s.io/v1".to_owned(),
+            kind: "Lease",
+            namespace: self.config.namespace.clone(),
+            name: self.config.name.clone(),
+            uid: meta.uid.unwrap_or_default(),
+            resource_version: meta.resource_version.unwrap_or_default(),
+        };
+        self.recorder.publish(lease, Severity::Warning, reasons::FENCING_TOKEN_REFUSED, message);
     }
 
     async fn write(

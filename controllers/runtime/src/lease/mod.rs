@@ -3,17 +3,24 @@
 //! The holder measures its own time from before each renewal, with a clock that counts sleep, and stops
 //! [`LeaseConfig::renew_deadline`] after the last success; others wait [`LeaseConfig::duration`] from when
 //! they last saw the Lease change, by their own clocks, so clocks need not agree. Each term has a number that
-//! is higher than those before.
+//! is higher than those before: the time at which it was acquired, or a microsecond after that of the term before.
+//!
+//! The number is also the [fencing token](fencing) of writes to our API server. Where the server refuses it and the Lease is
+//! ours, a clock was wrong: the holder begins another term, of the nearest number that the server takes. Where the Lease is
+//! another one's, the term is over.
 
 mod decide;
 mod elector;
+mod fencing;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 pub use elector::{Elector, LeadershipEnd};
+pub use fencing::{TermRefusal, with_term};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use crate::clock::Clock;
 
@@ -66,6 +73,8 @@ struct Shared {
     valid_until: AtomicU64,
     /// When the previous holder last renewed, in seconds since 1970.
     previous_renewal: AtomicI64,
+    /// Of a term that our API server refused.
+    refusal: Mutex<Option<TermRefusal>>,
     clock: Clock,
 }
 
@@ -76,6 +85,7 @@ impl LeaseHandle {
             term: AtomicU64::new(NO_TERM),
             valid_until: AtomicU64::new(0),
             previous_renewal: AtomicI64::new(clock.now().as_second()),
+            refusal: Mutex::default(),
             clock,
         };
         Self { shared: Arc::new(shared) }
@@ -107,11 +117,33 @@ impl LeaseHandle {
         Timestamp::from_second(second).unwrap_or(Timestamp::MAX)
     }
 
+    /// What our API server said when it refused writes of our term; none if it did not, or if it has taken one since, or if
+    /// another term has begun.
+    pub fn refusal(&self) -> Option<TermRefusal> {
+        self.shared.refusal.lock().filter(|refusal| Some(refusal.term) == self.term())
+    }
+
+    /// Notes that a write was refused. Returns whether it is the first one of our term.
+    fn refuse(&self, refusal: TermRefusal) -> bool {
+        if Some(refusal.term) != self.term() {
+            return false;
+        }
+        let before = self.shared.refusal.lock().replace(refusal);
+        before.is_none_or(|before| before.term != refusal.term)
+    }
+
+    /// Notes that a write was taken: somebody has removed the newest term from the server.
+    fn accept(&self, term: u64) {
+        self.shared.refusal.lock().take_if(|refusal| refusal.term == term);
+    }
+
     fn clock(&self) -> Clock {
         self.shared.clock
     }
 
+    /// A renewal that lies in the future, by a clock that was wrong, counts as one of now.
     fn follow(&self, previous_renewal: Timestamp) {
+        let previous_renewal = previous_renewal.min(self.shared.clock.now());
         self.shared.previous_renewal.store(previous_renewal.as_second(), Ordering::Release);
     }
 
@@ -129,5 +161,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(FOREVER - 1)
 }
 
+#[cfg(test)]
+mod fencing_tests;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::decide::{LastLease, first_spec, next_spec, previous_renewal, released, term};
+use super::decide::{LastLease, admissible, first_spec, next_spec, previous_renewal, released, term};
 use super::*;
 
 const S: fn(u64) -> Duration = Duration::from_secs;
@@ -18,7 +18,7 @@ fn config(identity: &str) -> LeaseConfig {
 }
 
 fn held_by(identity: &str) -> LeaseSpec {
-    first_spec(&config(identity), Timestamp::UNIX_EPOCH)
+    first_spec(&config(identity), None, Timestamp::UNIX_EPOCH)
 }
 
 fn next(spec: &LeaseSpec, me: &str, seen_at: u64, now: u64) -> Option<LeaseSpec> {
@@ -51,8 +51,31 @@ fn each_term_has_a_higher_number_also_after_a_holder_whose_clock_was_ahead() {
     let again = next(&released(&taken, Timestamp::UNIX_EPOCH), "a", 0, 0).unwrap();
     assert!(term(&again) > term(&taken));
     // The Lease was deleted: leaseTransitions begins at 0, the number of the term does not.
-    let anew = first_spec(&config("c"), Timestamp::from_second(6000).unwrap());
+    let anew = first_spec(&config("c"), None, Timestamp::from_second(6000).unwrap());
     assert!(term(&anew) > term(&again));
+    // It was deleted while its holder lived, whose clock has been set back since.
+    let anew = first_spec(&config("a"), Some(term(&again)), Timestamp::UNIX_EPOCH);
+    assert_eq!(term(&anew), term(&again) + 1);
+}
+
+/// The API server refuses the number of a term for good: the holder begins another one, and nobody else does.
+#[test]
+fn only_the_holder_of_a_refused_term_begins_another_one() {
+    let micros = 1_000_000_000;
+    let ours = next(&held_by("a"), "a", 0, 3).unwrap();
+    let outdated = TermRefusal { term: 0, newest: 5 * micros, highest: 6 * micros };
+    let anew = admissible(ours.clone(), outdated);
+    assert_eq!((term(&anew), &anew.holder_identity), (5 * micros + 1, &ours.holder_identity));
+    assert_eq!(anew.lease_transitions, ours.lease_transitions);
+    let ahead = TermRefusal { term: term(&anew), newest: 7, highest: micros };
+    assert_eq!(term(&admissible(anew.clone(), ahead)), micros);
+    // The refusal is about another term than this.
+    assert_eq!(admissible(anew.clone(), outdated), anew);
+    // A newer leader has made it outdated: it holds the Lease.
+    assert_eq!(next(&held_by("b"), "a", 0, 3), None);
+    // Nothing is above it.
+    let never = TermRefusal { term: 0, newest: u64::MAX, highest: u64::MAX };
+    assert_eq!(admissible(ours.clone(), never), ours);
 }
 
 #[test]
@@ -104,4 +127,13 @@ fn a_holder_follows_the_last_renewal_of_the_one_before_and_not_its_own() {
     let handle = LeaseHandle::pending(Clock::SYSTEM);
     handle.follow(renewed);
     assert_eq!(handle.previous_renewal(), renewed);
+}
+
+/// Regression: no event about anything that happened before 2036 was published, because the renewal of a holder whose clock
+/// was wrong lay there.
+#[test]
+fn a_renewal_in_the_future_counts_as_one_of_now() {
+    let handle = LeaseHandle::pending(Clock::SYSTEM);
+    handle.follow(Timestamp::from_second(2_082_758_400).unwrap());
+    assert!(handle.previous_renewal() <= Timestamp::now());
 }
