@@ -1,12 +1,18 @@
 //! Processes that end and processes that take over: nothing is lost, and nothing comes late.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use drydock_testkit::drydock::{Drydock, Options};
 use drydock_testkit::host::{TestHost, client_of};
 use drydock_testkit::kinds::{node_maintenance, node_maintenances};
-use drydock_testkit::wait::{LIMIT, until};
+use drydock_testkit::wait::{LIMIT, retry, until};
 use futures::StreamExt;
-use kube::api::{Api, DynamicObject, PostParams, WatchEvent, WatchParams};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{
+    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
+use serde_json::json;
 
 async fn create(api: &Api<DynamicObject>, name: &str) -> Result<String> {
     let object = serde_json::from_value(node_maintenance(name, "Idle", &["nowhere"]))?;
@@ -48,10 +54,7 @@ async fn at_sigterm_a_watch_ends_in_order_and_goes_on_where_it_was() -> Result<(
 async fn a_late_write_of_an_older_leader_is_refused_through_the_aggregator() -> Result<()> {
     let drydock = Drydock::start(TestHost::start().await?, Options::default()).await?;
     let admin = node_maintenances(&drydock.host.client().await?);
-    create(&admin, "one").await?;
-    let seen =
-        |object: Option<&DynamicObject>| object.is_some_and(|o| o.data["status"]["observedGeneration"] == 1);
-    until(admin.clone(), "one", LIMIT, "seen by the leader", seen).await?;
+    is_written(&admin, "one").await?;
 
     let groups = ["system:serviceaccounts", "system:serviceaccounts:drydock-system"];
     let user = "system:serviceaccount:drydock-system:drydock-controller-manager";
@@ -63,10 +66,71 @@ async fn a_late_write_of_an_older_leader_is_refused_through_the_aggregator() -> 
     };
     match leader.request_text(late()?).await {
         Err(kube::Error::Api(status)) => {
-            assert_eq!(status.code, 409, "{status:?}");
+            assert_eq!((status.code, status.reason.as_str()), (409, "FencingTokenRefused"), "{status:?}");
             assert!(status.message.contains("fencing token 1 is outdated"), "{status:?}");
         }
         other => bail!("not refused: {other:?}"),
     }
     Ok(())
+}
+
+const MANAGER: &str = "drydock-controller-manager";
+
+/// When the term of a Lease began, and when it was renewed last.
+fn times(lease: Option<&Lease>) -> Option<[Timestamp; 2]> {
+    let spec = lease?.spec.as_ref()?;
+    Some([spec.acquire_time.as_ref()?.0, spec.renew_time.as_ref()?.0])
+}
+
+/// Creates a maintenance, and waits until the controllers have written its status.
+async fn is_written(admin: &Api<DynamicObject>, name: &str) -> Result<()> {
+    create(admin, name).await?;
+    let seen =
+        |object: Option<&DynamicObject>| object.is_some_and(|o| o.data["status"]["observedGeneration"] == 1);
+    until(admin.clone(), name, LIMIT, "written by the controllers", seen).await.map(drop)
+}
+
+/// The messages of the events about refused terms.
+async fn refusals(events: &Api<Event>) -> Result<Vec<String>> {
+    let found = events.list(&ListParams::default().fields("reason=FencingTokenRefused")).await?;
+    Ok(found.into_iter().filter_map(|event| event.message).collect())
+}
+
+/// The clock of one leader was in 2036, once: every write of the controllers after it was refused for ten years, while they
+/// were ready and held the Lease.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_lease_of_2036_the_controllers_write_again() -> Result<()> {
+    let drydock = Drydock::start(TestHost::start().await?, Options::default()).await?;
+    let client = drydock.host.client().await?;
+    let admin = node_maintenances(&client);
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "drydock-system");
+    let events: Api<Event> = Api::namespaced(client, "drydock-system");
+    is_written(&admin, "before").await?;
+
+    let ahead: Timestamp = "2036-01-01T00:00:00Z".parse()?;
+    let patch = json!({"spec": {"acquireTime": "2036-01-01T00:00:00.000000Z"}});
+    let patched = leases.patch(MANAGER, &PatchParams::default(), &Patch::Merge(patch)).await?;
+    let [_, patched] = times(Some(&patched)).context("no times")?;
+    let renewed = |lease: Option<&Lease>| times(lease).is_some_and(|[_, at]| at > patched);
+    until(leases.clone(), MANAGER, LIMIT, "renewed", renewed).await?;
+    is_written(&admin, "ahead").await?;
+    let lease = leases.get(MANAGER).await?;
+    let [acquired, _] = times(Some(&lease)).context("no times")?;
+    let most = Timestamp::now().checked_add(SignedDuration::from_hours(25))?;
+    ensure!(acquired < most && most < ahead, "{acquired}");
+
+    // The newest term is a day ahead, and the Lease is made anew.
+    ensure!(drydock.kill_manager()?);
+    leases.delete(MANAGER, &DeleteParams::default()).await?;
+    drydock.start_manager()?;
+    is_written(&admin, "anew").await?;
+    let [again, _] = times(leases.get_opt(MANAGER).await?.as_ref()).context("no times")?;
+    ensure!(again > acquired, "{again}");
+    let late = || "no events about both refusals".to_owned();
+    retry(LIMIT, late, async || {
+        let told = refusals(&events).await?;
+        let of = |words: &str| told.iter().any(|message| message.contains(words));
+        Ok(of("too far ahead of its clock") && of("has written as the same user"))
+    })
+    .await
 }
