@@ -98,6 +98,8 @@ fn health(is_synced: impl Fn() -> bool + Send + Sync + 'static, lease: LeaseHand
 mod tests {
     #![allow(clippy::unwrap_used)]
     use clap::Parser;
+    use drydock_runtime::clock::Clock;
+    use drydock_serving::request::query::Query;
 
     use super::*;
 
@@ -111,6 +113,21 @@ mod tests {
     async fn port_zero_serves_nothing() {
         let flags = Program::try_parse_from(["program", "--secure-port=0"]).unwrap().port;
         assert!(flags.bind().await.unwrap().is_none());
+    }
+
+    /// Regression: a manager whose writes were all refused was ready.
+    #[test]
+    fn a_process_whose_writes_are_refused_is_alive_and_not_ready() {
+        let of = |lease| health(|| true, lease);
+        assert!(of(LeaseHandle::unelected(Clock::SYSTEM)).is_ready());
+        assert!(of(LeaseHandle::pending(Clock::SYSTEM)).is_ready(), "a standby");
+        let refused = of(LeaseHandle::refused(Clock::SYSTEM));
+        assert!(!refused.is_ready());
+        let status = |path| refused.answer(path, &Query::default()).unwrap().status().as_u16();
+        assert_eq!(
+            (status("/livez"), status("/readyz/caches"), status("/readyz/fencing-token")),
+            (200, 200, 500)
+        );
     }
 
     #[test]

@@ -138,7 +138,8 @@ mod tests {
 
     use super::*;
 
-    const MAX: u64 = 253_402_207_200_999_999;
+    /// A second before the last time, which is in the last hours of 9999-12-30.
+    const LATE: u64 = 253_402_207_199_000_000;
 
     #[test]
     fn a_refused_term_is_followed_by_the_nearest_that_the_server_takes() {
@@ -149,8 +150,8 @@ mod tests {
         assert_eq!(next(5, 9, 1000), Some(10), "a newer one has begun");
         assert_eq!(next(5000, 9, 1000), Some(1000), "it is too far ahead");
         assert_eq!(next(5, 9, u64::MAX), Some(10));
-        assert_eq!(next(5, MAX - 1, u64::MAX), Some(MAX));
-        for newest in [MAX, u64::MAX - 1, u64::MAX] {
+        assert_eq!(next(5, LATE, u64::MAX), Some(LATE + 1));
+        for newest in [LATE + 2_000_000, u64::MAX - 1, u64::MAX] {
             assert_eq!(next(5, newest, u64::MAX), None, "no time is above {newest}");
         }
         // What no server says.

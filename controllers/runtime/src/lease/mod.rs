@@ -98,6 +98,15 @@ impl LeaseHandle {
         handle
     }
 
+    /// Returns a handle in a term whose writes our API server has refused, for tests of what follows.
+    #[cfg(any(test, feature = "test-util"))]
+    pub fn refused(clock: Clock) -> Self {
+        let handle = Self::pending(clock);
+        handle.extend(1, clock.since_boot() + Duration::from_secs(10));
+        handle.refuse(TermRefusal { term: 1, newest: 2, highest: 3 });
+        handle
+    }
+
     /// Whether the lease is held at this moment.
     pub fn is_valid(&self) -> bool {
         let until = self.shared.valid_until.load(Ordering::Acquire);
