@@ -17,8 +17,6 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 
-use super::client_cert::validity_bounds;
-
 /// Where the made files are.
 #[derive(Clone, Debug)]
 pub struct Files {
@@ -39,8 +37,8 @@ const DAY: Duration = Duration::from_secs(86_400);
 const LOOK_EVERY: Duration = Duration::from_secs(12 * 3600);
 
 /// Makes `ca.crt`, `tls.crt` and `tls.key` in `dir` (and keeps the CA's key beside them, readable by the owner
-/// alone), or keeps those there as long as they fit each other, serve all of `names`, have begun and do not end soon. What a
-/// crash has left incomplete is made anew.
+/// alone), or keeps those there as long as they fit each other, serve all of `names` and do not end soon. What a crash has
+/// left incomplete is made anew. No clock that is behind makes a CA anew: clients would trust the old one still.
 pub fn ensure(dir: &Path, names: &[String]) -> io::Result<Files> {
     ensure_at(dir, names, SystemTime::now())
 }
@@ -104,10 +102,10 @@ fn make_serving(files: &Files, ca_key: &Path, names: &[String], now: SystemTime)
     Ok(())
 }
 
+/// Each certificate begins in 1970: so it has begun for every clock, whichever was wrong when it was made.
 fn set_validity(params: &mut CertificateParams, now: SystemTime, days: u64) {
-    let start = now - Duration::from_secs(3600);
-    params.not_before = start.into();
-    params.not_after = (start + DAY * days as u32).into();
+    params.not_before = SystemTime::UNIX_EPOCH.into();
+    params.not_after = (now + DAY * days as u32).into();
 }
 
 /// Whether a client that trusts the CA is well served with the certificate, and will be for a while.
@@ -119,13 +117,8 @@ fn serves(files: &Files, names: &[String], now: SystemTime) -> bool {
 fn served(files: &Files, names: &[String], then: SystemTime) -> Result<(), AnyError> {
     let pair = super::read(&files.certificate, &files.key)?;
     let leaf = pair.cert.first().ok_or("no certificate")?;
-    let ca = CertificateDer::from_pem_slice(&fs::read(&files.ca)?).map_err(|e| format!("{e:?}"))?;
-    // Clients in Go look at the CA's own times, too.
-    if validity_bounds(&ca)[0].is_none_or(|begin| begin > then) {
-        return Err("the CA has not begun".into());
-    }
     let mut roots = RootCertStore::empty();
-    roots.add(ca)?;
+    roots.add(CertificateDer::from_pem_slice(&fs::read(&files.ca)?).map_err(|e| format!("{e:?}"))?)?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
     let then = UnixTime::since_unix_epoch(then.duration_since(SystemTime::UNIX_EPOCH)?);
@@ -156,6 +149,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::os::unix::fs::PermissionsExt;
 
+    use super::super::client_cert::validity_bounds;
     use super::*;
 
     fn names() -> Vec<String> {
@@ -177,19 +171,59 @@ mod tests {
         assert_ne!(second[1], first[1]);
     }
 
-    /// Regression: a certificate that was made while the clock was some days ahead was kept, and every client refused it for
-    /// those days.
+    /// Regression: a certificate that was made while the clock was some days ahead was refused by every client for those
+    /// days. Later, a clock that was behind replaced a good CA, which clients trusted.
     #[test]
-    fn what_has_not_begun_is_made_anew() {
-        for days in [1, 20, 3650] {
+    fn no_certificate_has_to_begin_and_no_clock_that_is_behind_replaces_one() {
+        let now = SystemTime::now();
+        for days in [1, 20, 400, 3650] {
             let dir = tempfile::tempdir().unwrap();
-            let now = SystemTime::now();
-            let ahead = contents(&ensure_at(dir.path(), &names(), now + DAY * days).unwrap());
-            let files = ensure_at(dir.path(), &names(), now).unwrap();
-            assert_ne!(contents(&files)[0], ahead[0], "{days}: the CA has not begun either");
-            assert!(served(&files, &names(), now).is_ok(), "{days}");
-            assert_eq!(contents(&ensure_at(dir.path(), &names(), now).unwrap()), contents(&files), "{days}");
+            let files = ensure_at(dir.path(), &names(), now + DAY * days).unwrap();
+            let ahead = contents(&files);
+            for then in [now + DAY * days, now, now - DAY * 400, SystemTime::UNIX_EPOCH] {
+                assert_eq!(
+                    contents(&ensure_at(dir.path(), &names(), then).unwrap()),
+                    ahead,
+                    "{days} {then:?}"
+                );
+                assert!(served(&files, &names(), then).is_ok(), "{days} {then:?}");
+            }
+            let ca = CertificateDer::from_pem_slice(&ahead[0]).unwrap();
+            assert_eq!(
+                validity_bounds(&ca)[0],
+                Some(SystemTime::UNIX_EPOCH),
+                "clients in Go look at it, too"
+            );
         }
+    }
+
+    /// A CA of before, which began when it was made: only the certificate that it signed is made anew.
+    #[test]
+    fn a_ca_that_has_not_begun_is_kept() {
+        let (dir, now) = (tempfile::tempdir().unwrap(), SystemTime::now());
+        let files = ensure_at(dir.path(), &names(), now).unwrap();
+        let pair = KeyPair::generate().unwrap();
+        let begins_now = |mut params: CertificateParams| {
+            params.not_before = now.into();
+            params.not_after = (now + DAY * 365).into();
+            params
+        };
+        let mut params = begins_now(CertificateParams::default());
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let ca = params.self_signed(&pair).unwrap().pem();
+        fs::write(&files.ca, &ca).unwrap();
+        fs::write(dir.path().join("ca.key"), pair.serialize_pem()).unwrap();
+        let issuer = Issuer::from_ca_cert_pem(&ca, pair).unwrap();
+        let own = KeyPair::generate().unwrap();
+        let params = begins_now(CertificateParams::new(names()).unwrap());
+        fs::write(&files.certificate, params.signed_by(&own, &issuer).unwrap().pem()).unwrap();
+        fs::write(&files.key, own.serialize_pem()).unwrap();
+        let before = contents(&files);
+        let behind = now - DAY * 400;
+        assert!(served(&files, &names(), now).is_ok() && served(&files, &names(), behind).is_err());
+        let after = contents(&ensure_at(dir.path(), &names(), behind).unwrap());
+        assert!(after[0] == before[0] && after[1] != before[1]);
+        assert!(served(&files, &names(), behind).is_ok());
     }
 
     #[test]
