@@ -9,10 +9,10 @@ use drydock_storage_etcd::MoveSource;
 use drydock_storage_sqlite as sqlite;
 use k8s_openapi::jiff::Timestamp;
 
-use crate::flags::StoredTokens;
+use crate::flags::FencingTokensFlags;
 
 /// Returns what is to be printed: a line for each token, or the one that was removed.
-pub async fn run(flags: &StoredTokens) -> anyhow::Result<String> {
+pub async fn run(flags: &FencingTokensFlags) -> anyhow::Result<String> {
     let stored = fence::terms(pairs(flags).await?)?;
     match &flags.reset {
         Some(user) => reset(flags, user, &stored).await,
@@ -22,7 +22,7 @@ pub async fn run(flags: &StoredTokens) -> anyhow::Result<String> {
 }
 
 /// Reads the stored pairs, also while servers use the store.
-async fn pairs(flags: &StoredTokens) -> anyhow::Result<Vec<KeyValue>> {
+async fn pairs(flags: &FencingTokensFlags) -> anyhow::Result<Vec<KeyValue>> {
     let storage = &flags.storage;
     if storage.is_etcd() {
         let source = MoveSource::inspect(&storage.etcd.config()).await?;
@@ -31,7 +31,7 @@ async fn pairs(flags: &StoredTokens) -> anyhow::Result<Vec<KeyValue>> {
     Ok(sqlite::pairs_of(&storage.data_dir.file(), &fence::keys())?)
 }
 
-async fn reset(flags: &StoredTokens, user: &str, stored: &[StoredTerm]) -> anyhow::Result<String> {
+async fn reset(flags: &FencingTokensFlags, user: &str, stored: &[StoredTerm]) -> anyhow::Result<String> {
     // The store is opened, and so perhaps made, only if there is something to remove.
     if !stored.iter().any(|term| term.writer == user) {
         let users: Vec<_> = stored.iter().map(|term| one_line(&term.writer)).collect();
@@ -40,7 +40,7 @@ async fn reset(flags: &StoredTokens, user: &str, stored: &[StoredTerm]) -> anyho
     let fences = Fences::new(flags.storage.location(0).open().await?);
     let Some(term) = fences.reset(user).await? else { bail!("the token is not there any more") };
     let removed = line(&StoredTerm { writer: user.to_owned(), term });
-    Ok(format!("removed {removed}: writes with older tokens are taken again"))
+    Ok(format!("removed {removed}: writes with older tokens are taken again, also those under way"))
 }
 
 /// The user, the token, and the time that it stands for.

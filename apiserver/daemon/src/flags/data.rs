@@ -20,7 +20,7 @@ pub enum DataCommand {
     /// Allows servers to start again on a store whose objects were moved elsewhere; later writes to the other store are not in it
     Reclaim(Reclaim),
     /// Shows the newest fencing token of each user who has sent one, or removes one
-    FencingTokens(StoredTokens),
+    FencingTokens(FencingTokensFlags),
 }
 
 /// Flags of `backup`.
@@ -85,12 +85,12 @@ pub struct Reclaim {
 
 /// Flags of `fencing-tokens`.
 #[derive(Clone, Debug, Args)]
-pub struct StoredTokens {
+pub struct FencingTokensFlags {
     /// The store
     #[command(flatten)]
     pub storage: StorageFlags,
-    /// Remove the token of this user, so that older ones are taken again: for one that no other can exceed; no server may be
-    /// running on the embedded store
+    /// Remove the token of this user, so that older ones are taken again, also those of writes under way: let no program of
+    /// this user run meanwhile. For a token that no other can exceed; no server may be running on the embedded store
     #[arg(long, value_name = "USER")]
     pub reset: Option<String>,
 }
