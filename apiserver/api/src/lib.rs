@@ -10,9 +10,7 @@ pub mod reasons;
 
 pub use drydock_machinery::metav1::{self, time};
 pub use drydock_machinery::strategy::view::decode;
-pub use drydock_machinery::{
-    FENCING_TOKEN_HEADER, HIGHEST_TOKEN_CAUSE, NEWEST_TOKEN_CAUSE, REFUSED_TOKEN_REASON, text,
-};
+pub use drydock_machinery::{FENCING_TOKEN_HEADER, REFUSED_TOKEN_REASON, RefusedToken, text};
 
 /// API group of both kinds.
 pub const GROUP: &str = "coordination.k8s.io";

@@ -11,6 +11,7 @@ pub mod decode;
 pub mod discovery;
 pub mod document;
 pub mod error;
+pub mod fencing;
 pub mod field;
 pub mod field_mask;
 pub mod generate;
@@ -39,14 +40,5 @@ pub mod text;
 pub mod versions;
 
 pub use error::ApiError;
+pub use fencing::{FENCING_TOKEN_HEADER, REFUSED_TOKEN_REASON, RefusedToken};
 pub use object::Object;
-
-/// Header of a write with its fencing token, a number that grows with each term of the writer's lease. Tokens belong to
-/// the user that writes: no user can make another one's outdated.
-pub const FENCING_TOKEN_HEADER: &str = "drydock-lease-epoch";
-/// Reason of the 409 to a write whose fencing token is outdated, or too far ahead: reading the object again does not help.
-pub const REFUSED_TOKEN_REASON: &str = "FencingTokenRefused";
-/// Reason of the cause in that error whose message is the newest token of the writer: a new one has to be above it.
-pub const NEWEST_TOKEN_CAUSE: &str = "NewestFencingToken";
-/// Reason of the cause in that error whose message is the highest token that the writer may begin with now.
-pub const HIGHEST_TOKEN_CAUSE: &str = "HighestFencingToken";

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use drydock_machinery::RefusedToken;
 use parking_lot::Mutex;
 
 use crate::backend::{
@@ -34,35 +35,10 @@ const ABOVE_NEWEST: u64 = 1_000_000;
 pub enum FenceError {
     /// The term may not write.
     #[error(transparent)]
-    Refused(#[from] RefusedTerm),
+    Refused(#[from] RefusedToken),
     /// The backend failed.
     #[error(transparent)]
     Backend(#[from] BackendError),
-}
-
-/// A term that is older than the newest one, or too far ahead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("fencing token {term} {}", self.why())]
-pub struct RefusedTerm {
-    /// The term of the request.
-    pub term: u64,
-    /// The newest term; 0 if there was none.
-    pub newest: u64,
-    /// The highest term that may begin now.
-    pub highest: u64,
-}
-
-impl RefusedTerm {
-    fn why(&self) -> String {
-        match self.term < self.newest {
-            true => format!("is outdated; the newest is {}", self.newest),
-            false => format!(
-                "is more than a day ahead of the server's clock, in microseconds since 1970; the newest is {}, and the \
-                 highest that may begin now is {}",
-                self.newest, self.highest
-            ),
-        }
-    }
 }
 
 /// The fencing terms of all writers.
@@ -180,10 +156,10 @@ impl Fences {
 }
 
 /// Returns the refusal of a term that may not begin after `newest`, which is another one.
-fn refusal(newest: Option<NewestTerm>, term: u64, now: u64) -> Option<RefusedTerm> {
+fn refusal(newest: Option<NewestTerm>, term: u64, now: u64) -> Option<RefusedToken> {
     let newest = newest.map_or(0, |newest| newest.term);
     let highest = now.saturating_add(AHEAD_OF_CLOCK).max(newest.saturating_add(ABOVE_NEWEST));
-    (term < newest || term > highest).then_some(RefusedTerm { term, newest, highest })
+    (term < newest || term > highest).then_some(RefusedToken { term, newest, highest })
 }
 
 /// The keys of all terms.

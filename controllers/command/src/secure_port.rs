@@ -83,11 +83,11 @@ impl SecurePortFlags {
 /// A process that lost its lease ends by itself, so one that answers is alive.
 fn health(is_synced: impl Fn() -> bool + Send + Sync + 'static, lease: LeaseHandle) -> Health {
     let ready = move || if is_synced() { Ok(()) } else { Err("caches are not complete yet".to_owned()) };
-    let may_write = move || match lease.refusal() {
+    let may_write = move || match lease.refused_token() {
         None => Ok(()),
-        Some(refusal) => Err(format!(
+        Some(refused) => Err(format!(
             "the API server refuses the writes of this term of the lease, {}: the newest one is {}",
-            refusal.term, refusal.newest
+            refused.term, refused.newest
         )),
     };
     let health = Health::default().live("ping", Arc::new(|| Ok(()))).ready("caches", Arc::new(ready));

@@ -63,10 +63,9 @@ pub async fn run(context: ControllerContext, options: Options) {
     let removals = Removals::new(&context, &options.config, &queue);
     let deleted_pods = DeletedPods::default();
     subscribe(&context, &queue, &removals, &deleted_pods);
-    let stop = context.shutdown.clone();
     let parallel = options.parallel;
     let reconciler = Arc::new(RequestReconciler {
-        context,
+        context: context.clone(),
         config: options.config,
         deleted_pods,
         removals: removals.clone(),
@@ -75,7 +74,7 @@ pub async fn run(context: ControllerContext, options: Options) {
         let reconciler = reconciler.clone();
         async move { reconciler.reconcile(key).await }.boxed()
     };
-    futures::future::join(run_workers(queue, parallel, stop, work), removals.run()).await;
+    futures::future::join(run_workers(&context, queue, parallel, work), removals.run()).await;
 }
 
 /// Queues a request when it changes, and when its pod does: its name is the pod's UID.

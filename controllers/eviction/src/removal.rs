@@ -103,12 +103,12 @@ impl Removals {
 
     /// Removes queued requests until shutdown.
     pub(crate) async fn run(self) {
-        let (queue, stop) = (self.queue.clone(), self.context.shutdown.clone());
+        let (queue, context) = (self.queue.clone(), self.context.clone());
         let work = move |key| {
             let removals = self.clone();
             async move { removals.remove(key).await }.boxed()
         };
-        run_workers(queue, PARALLEL_REMOVALS, stop, work).await;
+        run_workers(&context, queue, PARALLEL_REMOVALS, work).await;
     }
 
     async fn remove(&self, key: ObjectKey) -> Result<Requeue, CallError> {

@@ -126,7 +126,7 @@ async fn after(error: &Error, what: &str, report: &mut RemovalReport<'_>) -> Nex
             NextTry::Again
         }
         ApiErrorKind::AlreadyExists
-        | ApiErrorKind::Fenced
+        | ApiErrorKind::RefusedToken
         | ApiErrorKind::Forbidden
         | ApiErrorKind::Invalid => {
             report.problem(&format!("{what}: {}", said(error)));

@@ -46,7 +46,8 @@ pub struct ControllerContext {
 
 impl ControllerContext {
     /// What a program has at its start: caches that nothing feeds yet, the system's clock, and events of `component`.
-    /// Requests of `client` and `evictions` are sent as they are: [`with_term`](crate::lease::with_term) adds the term of the lease.
+    /// Requests of `client` and `evictions` are sent as they are: [`with_term`](crate::lease::with_term) adds the term of the
+    /// lease.
     pub fn new(
         component: &'static str,
         client: Client,

@@ -53,8 +53,9 @@ pub enum ApiErrorKind {
     /// 409 AlreadyExists.
     AlreadyExists,
     /// 409 FencingTokenRefused: our API server takes no writes of this term of the lease. The elector ends it, or begins
-    /// another one ([`crate::lease`]).
-    Fenced,
+    /// another one ([`crate::lease`]). In an answer to a write of the host's kinds these are somebody else's words: then
+    /// [`LeaseHandle::refused_token`](crate::lease::LeaseHandle::refused_token) says nothing of it.
+    RefusedToken,
     /// Any other 4xx, such as 400 or 422: the request itself is wrong; to repeat it will not help soon.
     Invalid,
     /// 401, 403: not allowed at present.
@@ -73,7 +74,7 @@ pub fn classify(error: &kube::Error) -> ApiErrorKind {
         404 if names_an_object(status) => ApiErrorKind::NotFound,
         404 => ApiErrorKind::Unavailable,
         409 if status.reason == "AlreadyExists" => ApiErrorKind::AlreadyExists,
-        409 if status.reason == REFUSED_TOKEN_REASON => ApiErrorKind::Fenced,
+        409 if status.reason == REFUSED_TOKEN_REASON => ApiErrorKind::RefusedToken,
         409 => ApiErrorKind::Conflict,
         401 | 403 => ApiErrorKind::Forbidden,
         429 => ApiErrorKind::Throttled,
@@ -158,7 +159,7 @@ mod tests {
         };
         assert_eq!(of(409, "Conflict"), ApiErrorKind::Conflict);
         assert_eq!(of(409, "AlreadyExists"), ApiErrorKind::AlreadyExists);
-        assert_eq!(of(409, "FencingTokenRefused"), ApiErrorKind::Fenced);
+        assert_eq!(of(409, "FencingTokenRefused"), ApiErrorKind::RefusedToken);
         assert_eq!(of(403, ""), ApiErrorKind::Forbidden);
         assert_eq!(of(422, ""), ApiErrorKind::Invalid);
         assert_eq!(of(429, ""), ApiErrorKind::Throttled);

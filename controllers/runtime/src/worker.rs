@@ -7,11 +7,12 @@ use drydock_logging::{is_unreachable, with_causes};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
+use crate::context::ControllerContext;
 use crate::error::{self, ApiErrorKind, CallError};
+use crate::lease::LeaseHandle;
 use crate::queue::{QueueKey, WorkQueue};
 
 /// When a key is worked on again after work that did not fail.
@@ -43,9 +44,9 @@ pub fn after_failed_write(
 /// Failures before this many in a row are ordinary races and outages, logged at debug level.
 const QUIET_FAILURES: u32 = 4;
 
-/// Works on the queue's keys, at most `parallel` at once, until `stop`; then waits for what is under way. Each key is
+/// Works on the queue's keys, at most `parallel` at once, until shutdown; then waits for what is under way. Each key is
 /// worked on by one worker at a time. A failed key comes back with backoff.
-pub async fn run_workers<K, F>(queue: WorkQueue<K>, parallel: usize, stop: CancellationToken, work: F)
+pub async fn run_workers<K, F>(context: &ControllerContext, queue: WorkQueue<K>, parallel: usize, work: F)
 where
     K: QueueKey,
     F: Fn(K) -> BoxFuture<'static, Result<Requeue, CallError>> + Send + Sync + 'static,
@@ -56,14 +57,14 @@ where
     loop {
         let Ok(slot) = slots.clone().acquire_owned().await else { break };
         let key = tokio::select! {
-            () = stop.cancelled() => break,
+            () = context.shutdown.cancelled() => break,
             key = queue.get() => key,
         };
         let Some(key) = key else { break };
-        let (queue, work) = (queue.clone(), work.clone());
+        let (queue, lease, work) = (queue.clone(), context.lease.clone(), work.clone());
         tasks.spawn(async move {
             let result = std::panic::AssertUnwindSafe(work(key.clone())).catch_unwind().await;
-            settle(&queue, key, result);
+            settle(&queue, &lease, key, result);
             drop(slot);
         });
     }
@@ -72,7 +73,12 @@ where
     tasks.wait().await;
 }
 
-fn settle<K: QueueKey, P>(queue: &WorkQueue<K>, key: K, result: Result<Result<Requeue, CallError>, P>) {
+fn settle<K: QueueKey, P>(
+    queue: &WorkQueue<K>,
+    lease: &LeaseHandle,
+    key: K,
+    result: Result<Result<Requeue, CallError>, P>,
+) {
     match result {
         Ok(Ok(Requeue::Never)) => queue.forget(&key),
         Ok(Ok(Requeue::After(delay))) => {
@@ -85,9 +91,9 @@ fn settle<K: QueueKey, P>(queue: &WorkQueue<K>, key: K, result: Result<Result<Re
         Ok(Err(error)) => {
             let min_delay = error.call().and_then(error::min_retry_delay).unwrap_or_default();
             // The client logs an unreachable server and a refused term of the lease, once for all keys.
-            let is_logged = error
-                .call()
-                .is_some_and(|call| is_unreachable(call) || error::classify(call) == ApiErrorKind::Fenced);
+            let is_refused =
+                |call| error::classify(call) == ApiErrorKind::RefusedToken && lease.refused_token().is_some();
+            let is_logged = error.call().is_some_and(|call| is_unreachable(call) || is_refused(call));
             report_failure(queue, &key, &with_causes(&error), is_logged, min_delay);
         }
         // A panic is a bug; the other keys must not suffer from it.
@@ -117,6 +123,7 @@ fn report_failure<K: QueueKey>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
     use crate::metrics::Metrics;
     use crate::queue::ExponentialBackoff;
 
@@ -138,20 +145,24 @@ mod tests {
             queue.add(1);
             let key = queue.get().await;
             let began = tokio::time::Instant::now();
-            settle(&queue, 1, Ok::<_, ()>(Err(writing(answered(code, "m")))));
+            settle(&queue, &unrefused(), 1, Ok::<_, ()>(Err(writing(answered(code, "m")))));
             assert_eq!((key, queue.get().await), (Some(1), Some(1)));
             assert_eq!(began.elapsed(), waits, "{code}");
         }
     }
 
+    fn unrefused() -> LeaseHandle {
+        LeaseHandle::unelected(Clock::SYSTEM)
+    }
+
     /// The warnings that failures of one key bring, by what it fails with.
-    async fn warnings(failures: impl IntoIterator<Item = kube::Error>) -> Vec<String> {
+    async fn warnings(lease: LeaseHandle, failures: impl IntoIterator<Item = kube::Error>) -> Vec<String> {
         let queue: WorkQueue<u8> = WorkQueue::new("t", &Metrics::new(), ExponentialBackoff::WRITES);
         let (log, _guard) = drydock_logging::testing::log("warn");
         queue.add(1);
         for error in failures {
             assert_eq!(queue.get().await, Some(1));
-            settle(&queue, 1, Ok::<_, ()>(Err(writing(error))));
+            settle(&queue, &lease, 1, Ok::<_, ()>(Err(writing(error))));
         }
         log.lines()
     }
@@ -160,7 +171,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_refusal_that_stays_is_a_warning_once_in_plain_words_and_another_one_again() {
         let often = |words: &'static str| std::iter::repeat_with(move || answered(403, words)).take(20);
-        let lines = warnings(often("pods is forbidden").chain(often("nodes is forbidden"))).await;
+        let failures = often("pods is forbidden").chain(often("nodes is forbidden"));
+        let lines = warnings(unrefused(), failures).await;
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines[0].contains("writing: pods is forbidden"), "{lines:?}");
         assert!(!lines[0].contains("Status"), "{lines:?}");
@@ -176,12 +188,17 @@ mod tests {
         };
         let next = after_failed_write("writing", refusal(), Duration::from_secs(10));
         assert!(matches!(next, Err(CallError::Api { .. })), "{next:?}");
-        assert_eq!(warnings(std::iter::repeat_with(refusal).take(20)).await, Vec::<String>::new());
+        let refused = LeaseHandle::refused(Clock::SYSTEM);
+        let failures = || std::iter::repeat_with(refusal).take(20);
+        assert_eq!(warnings(refused, failures()).await, Vec::<String>::new());
+        // In the answer of a webhook of the host, say, nobody else tells of it.
+        assert_eq!(warnings(unrefused(), failures()).await.len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn of_a_server_that_is_away_no_key_warns() {
         let away = || kube::Error::Service("connection refused".into());
-        assert_eq!(warnings(std::iter::repeat_with(away).take(20)).await, Vec::<String>::new());
+        let failures = std::iter::repeat_with(away).take(20);
+        assert_eq!(warnings(unrefused(), failures).await, Vec::<String>::new());
     }
 }

@@ -52,13 +52,13 @@ pub struct SurgeController {
 impl SurgeController {
     /// Works on the queue until shutdown. The caches are complete.
     pub async fn run(self, queue: WorkQueue<ObjectKey>) {
-        let stop = self.context.shutdown.clone();
+        let context = self.context.clone();
         self.subscribe(&queue);
         let work = move |key| {
             let controller = self.clone();
             async move { controller.reconcile(key).await }.boxed()
         };
-        run_workers(queue, PARALLEL_WORKERS, stop, work).await;
+        run_workers(&context, queue, PARALLEL_WORKERS, work).await;
     }
 
     fn subscribe(&self, queue: &WorkQueue<ObjectKey>) {

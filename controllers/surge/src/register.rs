@@ -33,12 +33,12 @@ enum RegistrationChange {
 /// Works until shutdown. The caches are complete.
 pub async fn run(controller: SurgeController, queue: WorkQueue<ObjectKey>) {
     subscribe(&controller, &queue);
-    let stop = controller.context.shutdown.clone();
+    let context = controller.context.clone();
     let work = move |key| {
         let controller = controller.clone();
         async move { reconcile(&controller, key).await }.boxed()
     };
-    run_workers(queue, PARALLEL_WORKERS, stop, work).await;
+    run_workers(&context, queue, PARALLEL_WORKERS, work).await;
 }
 
 fn subscribe(controller: &SurgeController, queue: &WorkQueue<ObjectKey>) {

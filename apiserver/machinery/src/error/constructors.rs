@@ -5,7 +5,7 @@ use std::fmt::Display;
 use crate::error::{ApiError, Status, StatusCause, StatusDetails};
 use crate::field::{ERRORS_MAX, Error, ErrorList, aggregate, beginning, cut};
 use crate::quote::go_quote;
-use crate::{HIGHEST_TOKEN_CAUSE, NEWEST_TOKEN_CAUSE, REFUSED_TOKEN_REASON};
+use crate::{REFUSED_TOKEN_REASON, RefusedToken};
 
 /// The cause of a timeout for a resourceVersion that the server has not reached.
 pub const RESOURCE_VERSION_TOO_LARGE: &str = "ResourceVersionTooLarge";
@@ -87,24 +87,19 @@ impl ApiError {
         Self::new(409, "Conflict", message, Some(details(group, resource, name)))
     }
 
-    /// 409 of its own kind: the fencing token of the write is refused. `may_begin` is the newest token of the writer, and
-    /// the highest one that may begin now, if they are known.
+    /// 409 of its own kind: the fencing token of the write is refused. `token` is `None` if the server has not looked which
+    /// ones it would take.
     pub fn refused_token(
         group: &str,
         resource: &str,
         name: &str,
         why: impl Display,
-        may_begin: Option<(u64, u64)>,
+        token: Option<RefusedToken>,
     ) -> Self {
         let mut error = Self::conflict(group, resource, name, why);
         REFUSED_TOKEN_REASON.clone_into(&mut error.status.reason);
-        let cause = |reason: &str, token: u64| StatusCause {
-            reason: reason.to_owned(),
-            message: token.to_string(),
-            ..StatusCause::default()
-        };
-        if let (Some(details), Some((newest, highest))) = (&mut error.status.details, may_begin) {
-            details.causes = vec![cause(NEWEST_TOKEN_CAUSE, newest), cause(HIGHEST_TOKEN_CAUSE, highest)];
+        if let (Some(details), Some(token)) = (&mut error.status.details, token) {
+            details.causes = token.causes();
         }
         error
     }

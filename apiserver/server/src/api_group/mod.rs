@@ -26,7 +26,7 @@ use crate::audit::AuditContext;
 use crate::flow_control::fair_budget::FairBudget;
 use crate::flow_control::offload::{LARGE_BODY, Offload};
 use crate::flow_control::{Listed, PriorityLevel, ReplacedBytes};
-use crate::handlers::fencing::{FencingRefusal, FencingToken, FencingTokens};
+use crate::handlers::fencing::{FencingToken, FencingTokens, TokenError};
 use crate::handlers::{self, LIST_ROOM, RequestContext, Resource};
 use crate::metrics::WatchEvents;
 use crate::request::warnings::Warnings;
@@ -242,18 +242,18 @@ impl ApiGroup {
             return Ok(None);
         };
         let accepted = tokens.accept(request.level, &request.user, &request.headers, request.now).await;
-        accepted.map_err(|refusal| match refusal {
-            FencingRefusal::Malformed(error) => error,
-            FencingRefusal::Stranger(why) => {
+        accepted.map_err(|error| match error {
+            TokenError::Malformed(malformed) => malformed,
+            TokenError::Stranger(why) => {
                 let names = request.resource.kind.names();
                 ApiError::forbidden(names.group, names.plural, &request.info.name, &why)
             }
-            FencingRefusal::Fence(FenceError::Backend(error)) => {
+            TokenError::Fence(FenceError::Backend(error)) => {
                 request.storage_error(error.into(), "fencing check")
             }
-            FencingRefusal::Fence(FenceError::Refused(refused)) => {
-                let (names, may_begin) = (request.names(), Some((refused.newest, refused.highest)));
-                ApiError::refused_token(names.group, names.plural, &request.info.name, refused, may_begin)
+            TokenError::Fence(FenceError::Refused(refused)) => {
+                let names = request.names();
+                ApiError::refused_token(names.group, names.plural, &request.info.name, refused, Some(refused))
             }
         })
     }

@@ -33,7 +33,7 @@ pub struct FencingToken {
 }
 
 /// Why a write with a token is refused.
-pub enum FencingRefusal {
+pub enum TokenError {
     /// The header is not a number.
     Malformed(ApiError),
     /// The writer may not send tokens.
@@ -55,21 +55,21 @@ impl FencingTokens {
         user: &User,
         headers: &HeaderMap,
         now: Now,
-    ) -> Result<Option<FencingToken>, FencingRefusal> {
+    ) -> Result<Option<FencingToken>, TokenError> {
         let Some(value) = headers.get(FENCING_TOKEN_HEADER) else { return Ok(None) };
         let token = value.to_str().ok().and_then(|text| text.parse::<u64>().ok()).ok_or_else(|| {
             let message =
                 format!("the header {FENCING_TOKEN_HEADER} is {value:?}: it takes a whole number from 0 on");
-            FencingRefusal::Malformed(ApiError::bad_request(message))
+            TokenError::Malformed(ApiError::bad_request(message))
         })?;
         if !level.has_fencing_tokens() {
             let why = format!(
                 "the header {FENCING_TOKEN_HEADER} may be sent only by the users of --controller-users and system:masters"
             );
-            return Err(FencingRefusal::Stranger(why));
+            return Err(TokenError::Stranger(why));
         }
         let now = u64::try_from(now.as_microsecond()).unwrap_or_default();
-        let guard = self.fences.enter(&user.name, token, now).await.map_err(FencingRefusal::Fence)?;
+        let guard = self.fences.enter(&user.name, token, now).await.map_err(TokenError::Fence)?;
         Ok(Some(FencingToken { fences: self.fences.clone(), writer: user.name.clone(), guard }))
     }
 }

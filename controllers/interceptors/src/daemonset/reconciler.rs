@@ -50,14 +50,13 @@ pub async fn run(context: ControllerContext) {
 
 async fn evict(context: ControllerContext, state: Arc<DaemonSetState>, queue: WorkQueue<ObjectKey>) {
     context.caches.wait_until_synced(READS).await;
-    let stop = context.shutdown.clone();
-    let reconciler = Arc::new(DaemonSetReconciler::new(context, state));
+    let reconciler = Arc::new(DaemonSetReconciler::new(context.clone(), state));
     reconciler.subscribe(&queue);
     let work = move |key| {
         let reconciler = reconciler.clone();
         async move { reconciler.reconcile(key).await }.boxed()
     };
-    run_workers(queue, PARALLEL_WORKERS, stop, work).await;
+    run_workers(&context, queue, PARALLEL_WORKERS, work).await;
 }
 
 struct DaemonSetReconciler {

@@ -98,7 +98,7 @@ pub(crate) fn from_error(error: &kube::Error) -> EvictionResult {
         ApiErrorKind::Conflict | ApiErrorKind::AlreadyExists => EvictionResult::TryAgain,
         ApiErrorKind::Unavailable => EvictionResult::Unclear,
         ApiErrorKind::Throttled => EvictionResult::Throttled(retry_after(error)),
-        ApiErrorKind::Forbidden | ApiErrorKind::Invalid | ApiErrorKind::Fenced => {
+        ApiErrorKind::Forbidden | ApiErrorKind::Invalid | ApiErrorKind::RefusedToken => {
             EvictionResult::Refused(shortened(&status.message))
         }
     }

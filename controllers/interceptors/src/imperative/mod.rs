@@ -57,7 +57,7 @@ pub async fn run(context: ControllerContext) {
         let reconciler = reconciler.clone();
         async move { reconciler.reconcile(key).await }.boxed()
     };
-    run_workers(queue, PARALLEL_WORKERS, context.shutdown.clone(), work).await;
+    run_workers(&context, queue, PARALLEL_WORKERS, work).await;
     // The dispatcher ends with the same token.
     let _ = dispatcher.await;
 }

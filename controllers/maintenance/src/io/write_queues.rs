@@ -63,7 +63,7 @@ impl WriteQueues {
         F: Fn(WriteJob) -> BoxFuture<'static, Result<Requeue, CallError>> + Clone + Send + Sync + 'static,
     {
         let workers = |queue: &WorkQueue<WriteJob>, parallel| {
-            run_workers(queue.clone(), parallel, context.shutdown.clone(), work.clone())
+            run_workers(context, queue.clone(), parallel, work.clone())
         };
         join_all([
             workers(&self.cordons, PARALLEL_WORKERS),

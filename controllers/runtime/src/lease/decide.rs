@@ -6,7 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::{LeaseConfig, TermRefusal};
+use super::earlier::{EarlierTerms, term};
+use super::{LeaseConfig, RefusedToken};
 
 /// The last change of the Lease that was seen.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,10 +43,11 @@ pub(super) fn next_spec(
     }
     let transitions = old.lease_transitions.unwrap_or_default();
     let acquired = old.acquire_time.as_ref().map(|time| time.0);
+    let kept = old.acquire_time.clone().filter(|_| ours);
     Some(LeaseSpec {
         holder_identity: Some(config.identity.clone()),
         lease_duration_seconds: i32::try_from(config.duration.as_secs()).ok(),
-        acquire_time: if ours { old.acquire_time.clone() } else { Some(MicroTime(later(acquired, wall))) },
+        acquire_time: kept.or_else(|| Some(MicroTime(later(acquired, wall)))),
         renew_time: Some(MicroTime(wall)),
         lease_transitions: Some(if ours { transitions } else { transitions.saturating_add(1) }),
         ..old.clone()
@@ -58,14 +60,6 @@ pub(super) fn previous_renewal(old: &LeaseSpec, identity: &str) -> Option<Timest
     old.renew_time.as_ref().filter(|_| !is_ours).map(|time| time.0)
 }
 
-/// The number of the term that a spec describes: when it was acquired, in microseconds. Unlike
-/// `leaseTransitions`, it does not start again when somebody deletes the Lease, or when the host is restored
-/// from a backup.
-pub(super) fn term(spec: &LeaseSpec) -> u64 {
-    let acquired = spec.acquire_time.as_ref().map_or(0, |time| time.0.as_microsecond());
-    u64::try_from(acquired).unwrap_or_default()
-}
-
 /// Returns now, or a microsecond after the start of the previous term if that is later: the clock of its
 /// holder may have been ahead.
 fn later(old: Option<Timestamp>, wall: Timestamp) -> Timestamp {
@@ -73,22 +67,24 @@ fn later(old: Option<Timestamp>, wall: Timestamp) -> Timestamp {
     before.map_or(wall, |before| before.max(wall))
 }
 
-/// The spec of a renewal by its holder, whose term our API server refused: another term of the same holder begins, of the
-/// nearest number that the server takes. Any other spec, and one after which no number can come, is returned as it is.
+/// The spec of a renewal by its holder, whose term our API server refused: another term of the same holder begins. `None` if
+/// the spec is of another term, and if no number can come after this one.
 ///
-/// The number may be lower than the refused one, if that is too far ahead. It is then the highest that the server takes,
-/// so that it is above those of all terms before whose writes may still arrive.
-pub(super) fn admissible(spec: LeaseSpec, refusal: TermRefusal) -> LeaseSpec {
-    match refusal.next().filter(|_| term(&spec) == refusal.term) {
-        Some(next) => LeaseSpec { acquire_time: Some(MicroTime(next)), ..spec },
-        None => spec,
-    }
+/// The number may be lower than the refused one, if that is too far ahead. It is above those of the earlier terms whose
+/// writes may still arrive, and so is that of a holder which takes the Lease over meanwhile: the Lease names them
+/// ([`EarlierTerms::next`]).
+pub(super) fn admissible(
+    spec: &LeaseSpec,
+    refused: RefusedToken,
+    earlier: &EarlierTerms,
+) -> Option<LeaseSpec> {
+    let next = earlier.next(refused).filter(|_| term(spec) == refused.term)?;
+    Some(LeaseSpec { acquire_time: Some(MicroTime(next)), ..spec.clone() })
 }
 
-/// The spec of a Lease that does not exist yet. `last` is the number of our last term, if we had one: somebody has deleted
-/// the Lease meanwhile.
-pub(super) fn first_spec(config: &LeaseConfig, last: Option<u64>, wall: Timestamp) -> LeaseSpec {
-    let last = last.and_then(|last| Timestamp::from_microsecond(i64::try_from(last).ok()?).ok());
+/// The spec of a Lease that does not exist yet. `last` is when the term began that was seen in it last: somebody
+/// has deleted the Lease meanwhile.
+pub(super) fn first_spec(config: &LeaseConfig, last: Option<Timestamp>, wall: Timestamp) -> LeaseSpec {
     LeaseSpec {
         holder_identity: Some(config.identity.clone()),
         lease_duration_seconds: i32::try_from(config.duration.as_secs()).ok(),

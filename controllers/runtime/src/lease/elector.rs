@@ -3,13 +3,18 @@
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use kube::api::{ObjectMeta, PostParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{ApiResource, DynamicObject, ObjectMeta, PostParams};
 use kube::{Api, Client};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::decide::{LastLease, admissible, first_spec, next_spec, previous_renewal, released, term};
-use super::{LeaseConfig, LeaseHandle, TermRefusal};
+use super::decide::{LastLease, admissible, first_spec, next_spec, previous_renewal, released};
+use super::earlier::{EarlierTerms, term};
+use super::fencing::explained;
+use super::raises::Raises;
+use super::{LeaseConfig, LeaseHandle, RefusedToken};
 use crate::error::{ApiErrorKind, classify, find};
 use crate::events::{EventRecorder, Regarding, Severity, reasons};
 use drydock_logging::with_causes;
@@ -26,21 +31,25 @@ pub enum LeadershipEnd {
 /// A candidate for a Lease.
 pub struct Elector {
     api: Api<Lease>,
+    /// For reads.
+    objects: Api<DynamicObject>,
     config: LeaseConfig,
     handle: LeaseHandle,
     recorder: EventRecorder,
     seen: LastLease,
     held: Option<Lease>,
-    /// The refused term that people have been told of last.
-    explained: Option<u64>,
+    terms: EarlierTerms,
+    raises: Raises,
 }
 
 impl Elector {
     /// Returns a candidate that reports through `handle` whether it holds the Lease. Events about the Lease go to `recorder`.
     pub fn new(client: &Client, config: LeaseConfig, handle: LeaseHandle, recorder: EventRecorder) -> Self {
         let api = Api::namespaced(client.clone(), &config.namespace);
-        let seen = LastLease::default();
-        Self { api, config, handle, recorder, seen, held: None, explained: None }
+        let kind = ApiResource::erase::<Lease>(&());
+        let objects = Api::namespaced_with(client.clone(), &config.namespace, &kind);
+        let (seen, terms, raises) = <_>::default();
+        Self { api, objects, config, handle, recorder, seen, held: None, terms, raises }
     }
 
     /// Waits until the lease is ours. `false` if stopped before.
@@ -122,36 +131,48 @@ impl Elector {
     async fn attempt(&mut self) -> Result<bool, kube::Error> {
         // Our term is counted from before the write, so that it ends before others stop waiting for us.
         let began = self.handle.clock().since_boot();
-        let Some(mut lease) = find(&self.api, &self.config.name).await? else {
-            let spec = first_spec(&self.config, self.handle.term(), self.handle.clock().now());
+        let Some(object) = find(&self.objects, &self.config.name).await? else {
+            let spec = first_spec(&self.config, self.terms.last(), self.handle.clock().now());
             return self.write(began, None, spec).await;
         };
+        let mut lease = lease_of(object)?;
         self.seen.update(lease.metadata.resource_version.as_deref().unwrap_or_default(), began);
-        let old = lease.spec.take().unwrap_or_default();
+        self.terms.note(&lease);
+        let mut old = lease.spec.take().unwrap_or_default();
+        old.acquire_time = old.acquire_time.or(self.terms.last().map(MicroTime));
         if let Some(until) = previous_renewal(&old, &self.config.identity) {
             self.handle.follow(until);
         }
         let now = self.handle.clock().now();
-        let Some(spec) = next_spec(&old, &self.config, self.seen.at, began, now) else { return Ok(false) };
-        // The Lease is ours, as the API server of Leases has it now: no newer leader has made our term outdated.
-        let refusal = self.handle.refusal().filter(|refusal| refusal.term == term(&spec));
-        let spec = refusal.map_or(spec.clone(), |refusal| admissible(spec, refusal));
-        let is_ours = self.write(began, Some(lease), spec).await?;
-        if let Some(refusal) = refusal {
-            self.explain(refusal);
-        }
-        Ok(is_ours)
+        let Some(spec) = next_spec(&old, &self.config, self.seen.at, began, now) else {
+            self.raises.cancel();
+            return Ok(false);
+        };
+        let spec = self.admitted(began, spec);
+        self.write(began, Some(lease), spec).await
     }
 
-    /// Tells people that our term was refused, and how it goes on: once it does, or once if it cannot.
-    fn explain(&mut self, refusal: TermRefusal) {
-        let next = self.handle.term().filter(|term| *term != refusal.term);
-        let is_told = self.explained == Some(refusal.term);
-        if is_told || (next.is_none() && refusal.next().is_some()) {
-            return;
+    /// The spec of another term if this one is refused, and if it is time for another one. The Lease is ours, as the API server
+    /// of Leases has it now: no newer leader has made our term outdated.
+    fn admitted(&mut self, began: Duration, spec: LeaseSpec) -> LeaseSpec {
+        let refused = self.handle.refused_token().filter(|refused| refused.term == term(&spec));
+        let Some(refused) = refused else { return spec };
+        let Some(next) = admissible(&spec, refused, &self.terms) else {
+            if self.raises.give_up(refused) {
+                self.tell(refused, None);
+            }
+            return spec;
+        };
+        if !self.raises.may_begin(began, self.config.retry_period) {
+            return spec;
         }
-        self.explained = Some(refusal.term);
-        let message = refusal.explained(next);
+        self.raises.begin(refused);
+        next
+    }
+
+    /// Tells people that our term was refused, and how it goes on.
+    fn tell(&self, refused: RefusedToken, next: Option<u64>) {
+        let message = explained(refused, next);
         warn!(lease = self.config.name, message);
         let meta = self.held.as_ref().map(|lease| lease.metadata.clone()).unwrap_or_default();
         let lease = Regarding {
@@ -174,17 +195,22 @@ impl Elector {
         let name = self.config.name.clone();
         let params = PostParams::default();
         let result = match old {
-            Some(old) => self.api.replace(&name, &params, &Lease { spec: Some(spec), ..old }).await,
+            Some(old) => self.api.replace(&name, &params, &self.terms.lease(old, spec)).await,
             None => {
                 let metadata = ObjectMeta { name: Some(name), ..Default::default() };
-                self.api.create(&params, &Lease { metadata, spec: Some(spec) }).await
+                let new = Lease { metadata, ..Lease::default() };
+                self.api.create(&params, &self.terms.lease(new, spec)).await
             }
         };
         match result {
             Ok(lease) => {
                 let term = lease.spec.as_ref().map(term).unwrap_or_default();
                 self.handle.extend(term, began + self.config.renew_deadline);
+                self.terms.note(&lease);
                 self.held = Some(lease);
+                if let Some(refused) = self.raises.end(began, term) {
+                    self.tell(refused, Some(term));
+                }
                 Ok(true)
             }
             // Another process was faster. The next attempt shows whether it holds the lease now.
@@ -212,4 +238,19 @@ impl Elector {
             Err(_) => warn!("could not give the lease back in time; it runs out by itself"),
         }
     }
+}
+
+/// The Lease that was read. A time that is none of ours, such as one in the last days of 9999, counts as absent: else nobody
+/// could lead before somebody deletes the Lease.
+fn lease_of(mut object: DynamicObject) -> Result<Lease, kube::Error> {
+    let mut spec = object.data.get_mut("spec").map(Value::take).unwrap_or_default();
+    for name in ["acquireTime", "renewTime"] {
+        if let Some(time) = spec.get_mut(name)
+            && serde_json::from_value::<MicroTime>(time.clone()).is_err()
+        {
+            *time = Value::Null;
+        }
+    }
+    let spec = serde_json::from_value(spec).map_err(kube::Error::SerdeError)?;
+    Ok(Lease { metadata: object.metadata, spec })
 }

@@ -6,19 +6,22 @@
 //! is higher than those before: the time at which it was acquired, or a microsecond after that of the term before.
 //!
 //! The number is also the [fencing token](fencing) of writes to our API server. Where the server refuses it and the Lease is
-//! ours, a clock was wrong: the holder begins another term, of the nearest number that the server takes. Where the Lease is
-//! another one's, the term is over.
+//! ours, a clock was wrong: the holder begins another term, of the nearest number that the server takes and that no
+//! [earlier] term had. Where the Lease is another one's, the term is over.
 
 mod decide;
+mod earlier;
 mod elector;
 mod fencing;
+mod raises;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use drydock_api::RefusedToken;
 pub use elector::{Elector, LeadershipEnd};
-pub use fencing::{TermRefusal, with_term};
+pub use fencing::with_term;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
@@ -73,8 +76,7 @@ struct Shared {
     valid_until: AtomicU64,
     /// When the previous holder last renewed, in seconds since 1970.
     previous_renewal: AtomicI64,
-    /// Of a term that our API server refused.
-    refusal: Mutex<Option<TermRefusal>>,
+    refused: Mutex<Option<RefusedToken>>,
     clock: Clock,
 }
 
@@ -85,7 +87,7 @@ impl LeaseHandle {
             term: AtomicU64::new(NO_TERM),
             valid_until: AtomicU64::new(0),
             previous_renewal: AtomicI64::new(clock.now().as_second()),
-            refusal: Mutex::default(),
+            refused: Mutex::default(),
             clock,
         };
         Self { shared: Arc::new(shared) }
@@ -103,7 +105,7 @@ impl LeaseHandle {
     pub fn refused(clock: Clock) -> Self {
         let handle = Self::pending(clock);
         handle.extend(1, clock.since_boot() + Duration::from_secs(10));
-        handle.refuse(TermRefusal { term: 1, newest: 2, highest: 3 });
+        handle.refuse(RefusedToken { term: 1, newest: 2, highest: 3 });
         handle
     }
 
@@ -126,24 +128,25 @@ impl LeaseHandle {
         Timestamp::from_second(second).unwrap_or(Timestamp::MAX)
     }
 
-    /// What our API server said when it refused writes of our term; none if it did not, or if it has taken one since, or if
-    /// another term has begun.
-    pub fn refusal(&self) -> Option<TermRefusal> {
-        self.shared.refusal.lock().filter(|refusal| Some(refusal.term) == self.term())
+    /// The token of our term, if our API server refuses it. `None` as soon as the server has taken it, or another term begins.
+    pub fn refused_token(&self) -> Option<RefusedToken> {
+        self.shared.refused.lock().filter(|refused| Some(refused.term) == self.term())
     }
 
-    /// Notes that a write was refused. Returns whether it is the first one of our term.
-    fn refuse(&self, refusal: TermRefusal) -> bool {
-        if Some(refusal.term) != self.term() {
+    /// Notes that a write was refused; one of another term than ours says nothing of it. Returns whether it is the first one
+    /// of our term.
+    fn refuse(&self, token: RefusedToken) -> bool {
+        if Some(token.term) != self.term() {
             return false;
         }
-        let before = self.shared.refusal.lock().replace(refusal);
-        before.is_none_or(|before| before.term != refusal.term)
+        let before = self.shared.refused.lock().replace(token);
+        before.is_none_or(|before| before.term != token.term)
     }
 
-    /// Notes that a write was taken: somebody has removed the newest term from the server.
+    /// Notes that a write of this term was taken: if it is the refused one, somebody has removed the newest term from the
+    /// server.
     fn accept(&self, term: u64) {
-        self.shared.refusal.lock().take_if(|refusal| refusal.term == term);
+        self.shared.refused.lock().take_if(|refused| refused.term == term);
     }
 
     fn clock(&self) -> Clock {

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::decide::{LastLease, admissible, first_spec, next_spec, previous_renewal, released, term};
+use super::decide::{LastLease, admissible, first_spec, next_spec, previous_renewal, released};
+use super::earlier::{EarlierTerms, term};
 use super::*;
 
 const S: fn(u64) -> Duration = Duration::from_secs;
@@ -54,7 +55,7 @@ fn each_term_has_a_higher_number_also_after_a_holder_whose_clock_was_ahead() {
     let anew = first_spec(&config("c"), None, Timestamp::from_second(6000).unwrap());
     assert!(term(&anew) > term(&again));
     // It was deleted while its holder lived, whose clock has been set back since.
-    let anew = first_spec(&config("a"), Some(term(&again)), Timestamp::UNIX_EPOCH);
+    let anew = first_spec(&config("a"), again.acquire_time.clone().map(|time| time.0), Timestamp::UNIX_EPOCH);
     assert_eq!(term(&anew), term(&again) + 1);
 }
 
@@ -63,19 +64,39 @@ fn each_term_has_a_higher_number_also_after_a_holder_whose_clock_was_ahead() {
 fn only_the_holder_of_a_refused_term_begins_another_one() {
     let micros = 1_000_000_000;
     let ours = next(&held_by("a"), "a", 0, 3).unwrap();
-    let outdated = TermRefusal { term: 0, newest: 5 * micros, highest: 6 * micros };
-    let anew = admissible(ours.clone(), outdated);
+    let earlier = EarlierTerms::default();
+    let outdated = RefusedToken { term: 0, newest: 5 * micros, highest: 6 * micros };
+    let anew = admissible(&ours, outdated, &earlier).unwrap();
     assert_eq!((term(&anew), &anew.holder_identity), (5 * micros + 1, &ours.holder_identity));
     assert_eq!(anew.lease_transitions, ours.lease_transitions);
-    let ahead = TermRefusal { term: term(&anew), newest: 7, highest: micros };
-    assert_eq!(term(&admissible(anew.clone(), ahead)), micros);
+    let ahead = RefusedToken { term: term(&anew), newest: 7, highest: micros };
+    assert_eq!(admissible(&anew, ahead, &earlier).as_ref().map(term), Some(8));
     // The refusal is about another term than this.
-    assert_eq!(admissible(anew.clone(), outdated), anew);
+    assert_eq!(admissible(&anew, outdated, &earlier), None);
     // A newer leader has made it outdated: it holds the Lease.
     assert_eq!(next(&held_by("b"), "a", 0, 3), None);
     // Nothing is above it.
-    let never = TermRefusal { term: 0, newest: u64::MAX, highest: u64::MAX };
-    assert_eq!(admissible(ours.clone(), never), ours);
+    let never = RefusedToken { term: 0, newest: u64::MAX, highest: u64::MAX };
+    assert_eq!(admissible(&ours, never, &earlier), None);
+}
+
+/// The answer to a late write of an earlier term says nothing of ours.
+#[test]
+fn an_answer_about_another_term_changes_nothing() {
+    let refused = |term| RefusedToken { term, newest: 8, highest: 9 };
+    let handle = LeaseHandle::pending(Clock::SYSTEM);
+    assert!(!handle.refuse(refused(6)));
+    handle.extend(7, Clock::SYSTEM.since_boot() + S(10));
+    assert!(!handle.refuse(refused(6)) && handle.refused_token().is_none());
+    assert!(handle.refuse(refused(7)) && !handle.refuse(refused(7)));
+    assert!(!handle.refuse(refused(6)));
+    handle.accept(6);
+    assert_eq!(handle.refused_token(), Some(refused(7)));
+    handle.extend(10, Clock::SYSTEM.since_boot() + S(10));
+    assert_eq!(handle.refused_token(), None, "another term has begun");
+    assert!(handle.refuse(refused(10)));
+    handle.accept(10);
+    assert_eq!(handle.refused_token(), None);
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Writes that depend on another key, and writers whose fencing terms end.
 
+use drydock_machinery::RefusedToken;
+
 use super::harness::*;
 use crate::backend::{CompareAndSwap, Guard, WriteOutcome};
-use crate::fence::{self, FenceError, Fences, RefusedTerm, StoredTerm};
+use crate::fence::{self, FenceError, Fences, StoredTerm};
 
 /// The server's clock, in microseconds since 1970.
 const NOW: u64 = 1_800_000_000_000_000;
@@ -43,7 +45,7 @@ pub async fn a_newer_term_ends_the_older_one_on_every_replica(store: Store) {
     assert!(matches!(guarded(&store, "/a", &late).await, WriteOutcome::GuardFailed));
     one.forget("leader");
     let refused = one.enter("leader", 5, NOW).await.unwrap_err();
-    assert!(matches!(refused, FenceError::Refused(RefusedTerm { term: 5, newest: 6, .. })), "{refused:?}");
+    assert!(matches!(refused, FenceError::Refused(RefusedToken { term: 5, newest: 6, .. })), "{refused:?}");
     assert_eq!(one.enter("leader", 6, NOW).await.unwrap(), new);
     committed(guarded(&store, "/a", &new).await);
 }
@@ -74,7 +76,7 @@ async fn stored(store: &Store) -> Vec<StoredTerm> {
 }
 
 /// Enters a term that is refused, and returns what else may begin.
-async fn refused(fences: &Fences, term: u64) -> RefusedTerm {
+async fn refused(fences: &Fences, term: u64) -> RefusedToken {
     match fences.enter("leader", term, NOW).await {
         Err(FenceError::Refused(refused)) => refused,
         other => panic!("{term}: {other:?}"),
@@ -86,12 +88,12 @@ pub async fn a_term_begins_at_most_a_day_ahead_or_directly_above_the_newest(stor
     let (fences, other) = (Fences::new(store.clone()), Fences::new(store.clone()));
     let highest = NOW + 24 * HOUR;
     let term = NOW + 10 * YEAR;
-    assert_eq!(refused(&fences, term).await, RefusedTerm { term, newest: 0, highest });
+    assert_eq!(refused(&fences, term).await, RefusedToken { term, newest: 0, highest });
     assert_eq!(stored(&store).await, []);
     fences.enter("leader", highest, NOW).await.unwrap();
     // Above a term that is as far ahead as any may be: each is a little above the one before.
     let above = highest + 1_000_000;
-    let too_high = RefusedTerm { term: above + 1, newest: highest, highest: above };
+    let too_high = RefusedToken { term: above + 1, newest: highest, highest: above };
     assert_eq!(refused(&fences, above + 1).await, too_high);
     // What another replica has admitted counts, though this one remembers another term.
     other.enter("leader", above, NOW).await.unwrap();
@@ -101,7 +103,7 @@ pub async fn a_term_begins_at_most_a_day_ahead_or_directly_above_the_newest(stor
     fences.enter("leader", term, term).await.unwrap();
     assert_eq!(
         refused(&fences, NOW).await,
-        RefusedTerm { term: NOW, newest: term, highest: term + 1_000_000 }
+        RefusedToken { term: NOW, newest: term, highest: term + 1_000_000 }
     );
     let guard = fences.enter("leader", term + 1, NOW).await.unwrap();
     committed(guarded(&store, "/a", &guard).await);

@@ -43,7 +43,7 @@ pub(crate) async fn run(
     state: Arc<DaemonSetState>,
     blocked: impl Fn(&str) + Send + Sync + 'static,
 ) {
-    let (queue, stop) = (state.queue.clone(), context.shutdown.clone());
+    let (queue, of_workers) = (state.queue.clone(), context.clone());
     context.caches.wait_until_synced(READS).await;
     subscribe(&context, &state);
     let blocked = Arc::new(blocked);
@@ -51,7 +51,7 @@ pub(crate) async fn run(
         let (context, state, blocked) = (context.clone(), state.clone(), blocked.clone());
         async move { reconcile(&context, &state, &*blocked, node).await }.boxed()
     };
-    run_workers(queue, PARALLEL_WORKERS, stop, work).await;
+    run_workers(&of_workers, queue, PARALLEL_WORKERS, work).await;
 }
 
 /// Whether a node needs the taint and does not have it yet, according to the caches.
