@@ -87,6 +87,9 @@ pub struct BytesQuota {
     pub name: &'static str,
     /// Bytes at which further objects are refused; requests in flight may exceed it by what they add.
     pub hard: u64,
+    /// Whether the status counts too, with its managed fields. If not, a write to the status is never refused: only controllers
+    /// may write it, and they bound it.
+    pub counts_status: bool,
     /// The remedy that an error suggests.
     pub remedy: &'static str,
 }
@@ -191,6 +194,11 @@ pub trait Kind: Send + Sync + 'static {
     /// status larger only by a few KiB that its writer is owed. Any other write to the status that makes the object
     /// larger is refused there, unless a component of the cluster makes it.
     fn is_needed_status(&self, _new: &Object, _old: &Object) -> bool {
+        false
+    }
+    /// Whether a write to the main resource has to succeed although its namespace or the store is full, because it makes the
+    /// object larger by a few bytes only, and cannot be repeated without end.
+    fn is_needed_update(&self, _new: &Object, _old: &Object) -> bool {
         false
     }
     /// Maximum number of bytes of managed fields that writes to the status may leave in an object. Beyond it a write to

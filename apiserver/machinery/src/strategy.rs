@@ -98,6 +98,10 @@ pub trait Strategy: Send + Sync + Sized + 'static {
     fn is_needed_status(&self, _new: &Object, _old: &Object) -> bool {
         false
     }
+    /// See [`Kind::is_needed_update`].
+    fn is_needed_update(&self, _new: &Object, _old: &Object) -> bool {
+        false
+    }
     /// See [`Kind::max_bytes_of_status_managers`].
     fn max_bytes_of_status_managers(&self) -> Option<usize> {
         None
@@ -274,6 +278,10 @@ impl<S: Strategy> Kind for TypedKind<S> {
 
     fn is_needed_status(&self, new: &Object, old: &Object) -> bool {
         self.strategy.is_needed_status(new, old)
+    }
+
+    fn is_needed_update(&self, new: &Object, old: &Object) -> bool {
+        self.strategy.is_needed_update(new, old)
     }
 
     fn max_bytes_of_status_managers(&self) -> Option<usize> {

@@ -57,6 +57,7 @@ pub const QUOTA: Quota = Quota {
     bytes: BytesQuota {
         name: "evictionrequests-bytes",
         hard: MAX_NAMESPACE_BYTES,
+        counts_status: true,
         remedy: "all eviction requests of the namespace count with their status: remove requests or make them smaller, or \
                wait until finished ones are removed; an interceptor's own entry of up to 2 KiB is still taken",
     },

@@ -11,6 +11,8 @@ use super::types::{EvictionRequest, EvictionTarget, Requester};
 
 /// Maximum number of requesters of one request.
 pub const MAX_REQUESTERS: usize = 100;
+/// Maximum number of finalizers of one request.
+pub const MAX_FINALIZERS: usize = 100;
 
 /// Validates a new request.
 pub fn validate_create(request: &EvictionRequest) -> ErrorList {
@@ -21,6 +23,7 @@ pub fn validate_create(request: &EvictionRequest) -> ErrorList {
         errors.push(Error::required(spec.child("requesters"), "must have at least one requester"));
     }
     errors.extend(validate_requesters(&request.spec.requesters, &spec.child("requesters")));
+    errors.extend(validate_finalizers(request, None));
     errors
 }
 
@@ -34,6 +37,7 @@ pub fn validate_update(new: &EvictionRequest, old: &EvictionRequest) -> ErrorLis
     }
     let path = spec.child("requesters");
     errors.extend(validate_requesters(&new.spec.requesters, &path));
+    errors.extend(validate_finalizers(new, Some(old)));
     let added = new.spec.requesters.iter().any(|r| !old.has_requester(&r.name));
     errors.extend(
         closed_reason(old)
@@ -52,6 +56,14 @@ fn closed_reason(request: &EvictionRequest) -> Option<&'static str> {
     } else {
         request.is_canceled().then_some("a finished eviction request, and this one is Canceled")
     }
+}
+
+/// There may be no more finalizers than [`MAX_FINALIZERS`], or than there are: controllers keep them all.
+fn validate_finalizers(new: &EvictionRequest, old: Option<&EvictionRequest>) -> Option<Error> {
+    let count = |it: &EvictionRequest| it.metadata.finalizers.len();
+    let (after, before) = (count(new), old.map_or(0, count));
+    let path = || Path::new("metadata").child("finalizers");
+    (after > MAX_FINALIZERS.max(before)).then(|| Error::too_many(path(), after, MAX_FINALIZERS))
 }
 
 fn validate_name(request: &EvictionRequest) -> ErrorList {

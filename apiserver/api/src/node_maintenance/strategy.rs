@@ -2,14 +2,14 @@
 
 use drydock_machinery::Object;
 use drydock_machinery::field::ErrorList;
-use drydock_machinery::kind::{Column, Names, Now};
+use drydock_machinery::kind::{Column, Names, Now, Quota};
 use drydock_machinery::strategy::{Draft, Strategy, TypedKind};
 use serde_json::Value;
 
 use super::status::StageStatus;
 use super::transitions::{places_finalizer, stage_on_deletion};
 use super::types::{FINALIZER, NodeMaintenance, NodeMaintenanceStage};
-use super::{columns, defaults, validation};
+use super::{columns, defaults, limits, validation};
 
 /// Names of the kind.
 pub const NAMES: Names = Names {
@@ -92,6 +92,18 @@ impl Strategy for NodeMaintenanceStrategy {
             note_stage(object);
             add_finalizer(object);
         });
+    }
+
+    fn max_bytes_without_status(&self) -> Option<usize> {
+        Some(limits::MAX_BYTES_WITHOUT_STATUS)
+    }
+
+    fn quota(&self) -> Option<Quota> {
+        Some(limits::QUOTA)
+    }
+
+    fn is_needed_update(&self, new: &Object, old: &Object) -> bool {
+        limits::is_stage_change(new, old)
     }
 
     fn selectable_fields(&self) -> &[&'static str] {

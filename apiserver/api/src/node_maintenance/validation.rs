@@ -8,17 +8,23 @@ use drydock_machinery::object::json_len;
 use serde_json::Value;
 
 use super::defaults::{DEFAULT_PRIORITIES, PlanPosition};
-use super::limits::{MAX_CONDITION_BYTES, MAX_DRAIN_PLAN, MAX_NODE_STATUSES_BYTES, MAX_NODES, SelectorSize};
+use super::limits::{
+    MAX_CONDITION_BYTES, MAX_DRAIN_PLAN, MAX_FINALIZERS, MAX_NODE_STATUSES_BYTES, MAX_NODES, SelectorSize,
+};
 use super::node_selector;
 use super::status::{NodeMaintenanceNodeStatus, OUR_CONDITIONS};
 use super::transitions::may_change;
-use super::types::{DrainPlanEntry, NodeMaintenance, NodeMaintenanceSpec, NodeMaintenanceStage, PodType};
+use super::types::{
+    DrainPlanEntry, FINALIZER, NodeMaintenance, NodeMaintenanceSpec, NodeMaintenanceStage, PodType,
+};
 use drydock_machinery::metav1::LabelSelector;
 use drydock_machinery::metav1::validation::{validate_conditions, validate_label_selector};
 
 /// Validates a new object.
 pub fn validate_create(new: &NodeMaintenance) -> ErrorList {
-    validate_spec(&new.spec, new.spec.last_pod_type, &Path::new("spec"))
+    let mut errors = validate_spec(&new.spec, new.spec.last_pod_type, &Path::new("spec"));
+    errors.extend(validate_finalizers(new, None));
+    errors
 }
 
 /// Validates a change of the spec.
@@ -27,6 +33,7 @@ pub fn validate_update(new: &NodeMaintenance, old: &NodeMaintenance) -> ErrorLis
     // A changed lastPodType gives one error, and not one for each entry of the plan.
     let later = old.spec.last_pod_type.max(new.spec.last_pod_type);
     let mut errors = validate_spec(&new.spec, later, &path);
+    errors.extend(validate_finalizers(new, Some(old)));
     let deleting = old.metadata.deletion_timestamp.is_some();
     if new.spec.stage != NodeMaintenanceStage::Unknown
         && !may_change(old.spec.stage, new.spec.stage, deleting)
@@ -105,6 +112,15 @@ pub fn validate_status_update(new: &NodeMaintenance, old: &NodeMaintenance) -> E
 /// Whether two plans are equal after normalizing their selectors.
 pub fn same_plan(a: &[DrainPlanEntry], b: &[DrainPlanEntry]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| key(a) == key(b))
+}
+
+/// There may be no more finalizers than [`MAX_FINALIZERS`], or than there are: controllers keep them all.
+fn validate_finalizers(new: &NodeMaintenance, old: Option<&NodeMaintenance>) -> Option<Error> {
+    let count =
+        |it: &NodeMaintenance| it.metadata.finalizers.iter().filter(|name| *name != FINALIZER).count();
+    let (after, before) = (count(new), old.map_or(0, count));
+    let path = || Path::new("metadata").child("finalizers");
+    (after > MAX_FINALIZERS.max(before)).then(|| Error::too_many(path(), after, MAX_FINALIZERS))
 }
 
 /// The plan may have no entries of a type after `last`.

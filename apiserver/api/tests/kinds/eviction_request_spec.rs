@@ -124,6 +124,24 @@ fn the_target_is_immutable() {
     assert_eq!(update(new, request(good())), [words]);
 }
 
+/// Controllers hold all requests with their finalizers, of which 64 KiB has 9,000.
+#[test]
+fn the_finalizers_of_a_request_are_bounded_and_may_not_become_more() {
+    let with = |count: usize| {
+        let mut object = request(good());
+        object["metadata"]["finalizers"] =
+            (0..count).map(|at| format!("example.com/f{at}")).collect::<Vec<_>>().into();
+        object
+    };
+    let words = |count: usize| format!("metadata.finalizers: Too many: {count}: must have at most 100 items");
+    assert!(create(with(100)).is_empty());
+    assert_eq!(create(with(101)), [words(101)]);
+    assert_eq!(update(with(101), with(100)), [words(101)]);
+    for (new, old) in [(150, 150), (149, 150), (0, 150)] {
+        assert_eq!(update(with(new), with(old)), Vec::<String>::new(), "{new} of {old}");
+    }
+}
+
 #[test]
 fn requesters_may_change_and_become_empty() {
     for list in [json!([]), json!([{ "name": "b.example" }])] {

@@ -29,6 +29,27 @@ fn a_node_selector_is_required() {
     assert!(create(&stage("Drain")).is_empty());
 }
 
+/// Controllers hold all maintenances with their finalizers, of which half a megabyte has 70,000. One that has more already can
+/// be changed, and loses them one after the other.
+#[test]
+fn the_finalizers_of_a_maintenance_are_bounded_and_may_not_become_more() {
+    let with = |count: usize| {
+        let mut object = stage("Cordon");
+        let names: Vec<_> =
+            (0..count).map(|at| format!("example.com/f{at}")).chain([FINALIZER.to_owned()]).collect();
+        object.set_meta("finalizers", Some(json!(names)));
+        object
+    };
+    let words = |count: usize| format!("metadata.finalizers: Too many: {count}: must have at most 100 items");
+    assert!(create(&with(100)).is_empty());
+    assert_eq!(create(&with(101)), [words(101)]);
+    assert_eq!(update(&with(101), &with(100)), [words(101)]);
+    for (new, old) in [(150, 150), (149, 150), (100, 150), (0, 150)] {
+        assert_eq!(update(&with(new), &with(old)), Vec::<String>::new(), "{new} of {old}");
+    }
+    assert_eq!(update(&with(151), &with(150)), [words(151)]);
+}
+
 #[test]
 fn unknown_stages_and_pod_types_are_unsupported_values() {
     let words =

@@ -38,6 +38,10 @@ pub fn reserve(request: &RequestContext, key: &str, new: &Object) -> Result<Opti
 /// 403 if the namespace's quota is used up and the write is not one that [passes](passes_without_room).
 pub fn check_growth(request: &RequestContext, new: &mut Object, old: &Object) -> Result<(), ApiError> {
     let Some(usage) = limited(request) else { return Ok(()) };
+    let counts_status = usage.quota().bytes.counts_status;
+    if request.on_status() && !counts_status {
+        return Ok(());
+    }
     let key = request.key();
     match usage.check_bytes(&key) {
         Ok(()) => return Ok(()),
@@ -46,7 +50,8 @@ pub fn check_growth(request: &RequestContext, new: &mut Object, old: &Object) ->
         Err(ReservationError::Used(_)) if passes_without_room(request, new, old) => return Ok(()),
         Err(_) => {}
     }
-    let [after, before] = [&*new, old].map(|object| Size::whole(object).total());
+    let size = if counts_status { Size::whole } else { Size::without_status };
+    let [after, before] = [&*new, old].map(|object| size(object).total());
     check_bytes(request, usage, &key, || after.saturating_sub(before))
 }
 
@@ -67,14 +72,17 @@ pub fn priority(
 }
 
 /// Whether a write passes although there is no room for it: it does not make the object larger, or it is a
-/// [needed](drydock_machinery::kind::Kind::is_needed_status) one to the status. If only its managed fields stand in the
-/// way, they stay as they were.
+/// [needed](drydock_machinery::kind::Kind::is_needed_status) one to the status, or a
+/// [needed](drydock_machinery::kind::Kind::is_needed_update) one to the object. If only its managed fields stand in the way, they
+/// stay as they were.
 fn passes_without_room(request: &RequestContext, new: &mut Object, old: &Object) -> bool {
     let [after, before] = [&*new, old].map(Size::whole);
     if after.total() <= before.total() {
         return true;
     }
-    let is_needed = request.on_status() && request.kind().is_needed_status(new, old);
+    let kind = request.kind();
+    let is_needed =
+        if request.on_status() { kind.is_needed_status(new, old) } else { kind.is_needed_update(new, old) };
     let passes = is_needed || after.fields < before.fields;
     if passes {
         new.share_managed_fields(old);

@@ -234,6 +234,9 @@ async fn a_namespace_that_has_its_bytes_gets_no_more_but_for_what_is_needed_and_
     let (first, second) = (format!("{GADGETS}/g0"), format!("{GADGETS}/g1"));
     server.merge(&first, &pad(100)).await.expect(403);
     patch_as(&server, "controller", &first, &pad(100)).await.expect(200);
+    let color = json!({"spec": {"color": "vermilion"}});
+    let painted = server.merge(&format!("{first}?fieldManager=painter"), &color).await.expect(200);
+    assert!(!painted["metadata"]["managedFields"].to_string().contains("painter"), "{painted}");
     // The status counts too; only what its kind needs is taken, and without managed fields of its own.
     let status = format!("{first}/status?fieldManager=reporter");
     let longer = server.merge(&status, &json!({"status": {"phase": "longer than that"}})).await.expect(200);

@@ -22,7 +22,7 @@ pub const QUOTA: Quota = Quota {
     reads: &["status.phase"],
     counts: |gadget| gadget.0.get("status").is_none_or(|status| status["phase"] != "painted"),
     remedy: "paint some",
-    bytes: BytesQuota { name: "gadget-bytes", hard: 300_000, remedy: "remove some" },
+    bytes: BytesQuota { name: "gadget-bytes", hard: 300_000, counts_status: true, remedy: "remove some" },
 };
 /// Most bytes of the managed fields of the status.
 pub const MAX_STATUS_MANAGER_BYTES: usize = 1024;
@@ -152,6 +152,10 @@ impl Kind for Gadget {
     fn is_needed_status(&self, new: &Object, old: &Object) -> bool {
         let note = |object: &Object| object.0.get("status").and_then(|status| status.get("note").cloned());
         note(new) == note(old)
+    }
+    /// Another color is needed.
+    fn is_needed_update(&self, new: &Object, old: &Object) -> bool {
+        spec(new)["color"] != spec(old)["color"]
     }
     fn max_bytes_of_status_managers(&self) -> Option<usize> {
         self.bounded.then_some(MAX_STATUS_MANAGER_BYTES)

@@ -17,7 +17,9 @@ use std::sync::Arc;
 
 use drydock_machinery::field_mask::FieldMask;
 use drydock_machinery::kind::Quota;
+use drydock_machinery::object::json_len;
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use crate::backend::Revision;
 use crate::storage::{StorageError, Stored};
@@ -26,6 +28,8 @@ use crate::storage::{StorageError, Stored};
 pub struct QuotaUsage {
     quota: Quota,
     reads: FieldMask,
+    /// The fields whose bytes count, where the status does not.
+    without_status: FieldMask,
     state: Mutex<State>,
 }
 
@@ -36,7 +40,7 @@ struct State {
     /// The last revision that the watch has delivered.
     seen: Revision,
     claims: HashMap<Box<str>, HashMap<Box<str>, QuotaClaim>>,
-    /// Bytes of all objects.
+    /// Bytes of all objects, as far as they count.
     bytes: HashMap<Box<str>, u64>,
 }
 
@@ -71,7 +75,8 @@ pub enum ReservationError {
 impl QuotaUsage {
     pub(super) fn new(quota: Quota) -> Self {
         let reads = FieldMask::of(quota.reads.iter().copied());
-        Self { quota, reads, state: Mutex::default() }
+        let without_status = FieldMask::of(["metadata", "spec"]);
+        Self { quota, reads, without_status, state: Mutex::default() }
     }
 
     /// The quota.
@@ -123,7 +128,7 @@ impl QuotaUsage {
         let mut bytes = HashMap::<Box<str>, u64>::new();
         for item in items {
             let (namespace, name) = split(&item.key);
-            *bytes.entry(namespace.into()).or_default() += item.json_len() as u64;
+            *bytes.entry(namespace.into()).or_default() += self.bytes_of(item);
             if self.counts(item) {
                 claims.entry(namespace.into()).or_default().insert(name.into(), QuotaClaim::Observed);
             }
@@ -151,16 +156,27 @@ impl QuotaUsage {
         revision: Revision,
     ) {
         let counts = current.is_some_and(|stored| self.counts(stored));
+        let [before, after] = [previous, current].map(|stored| stored.map_or(0, |it| self.bytes_of(it)));
         let (namespace, name) = split(key);
         let mut state = self.state.lock();
         state.seen = state.seen.max(revision);
-        let len = |stored: Option<&Stored>| stored.map_or(0, |stored| stored.json_len() as u64);
-        state.resize(namespace, len(previous), len(current));
+        state.resize(namespace, before, after);
         if counts {
             state.claims.entry(namespace.into()).or_default().insert(name.into(), QuotaClaim::Observed);
         } else {
             state.remove(namespace, name, |claim| !claim.is_after(revision));
         }
+    }
+
+    /// The bytes of an object that count. They are read from its JSON, so that they are the same whether it is decoded or not.
+    fn bytes_of(&self, stored: &Stored) -> u64 {
+        if self.quota.bytes.counts_status {
+            return stored.json_len() as u64;
+        }
+        let rest = self.without_status.read(&stored.json());
+        let managers = rest.meta().and_then(|meta| meta.get("managedFields")).and_then(Value::as_array);
+        let of_status = managers.into_iter().flatten().filter(|entry| entry["subresource"] == "status");
+        json_len(&rest.0).saturating_sub(of_status.map(json_len).sum()) as u64
     }
 
     fn counts(&self, stored: &Stored) -> bool {

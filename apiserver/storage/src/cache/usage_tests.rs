@@ -14,7 +14,7 @@ const BYTES: u64 = 100;
 /// A quota of `hard` objects for each namespace.
 fn usage(hard: usize) -> Arc<QuotaUsage> {
     let counts = |object: &Object| object.0.get("spec").and_then(|spec| spec.get("open")).is_some();
-    let bytes = BytesQuota { name: "bytes", hard: BYTES, remedy: "" };
+    let bytes = BytesQuota { name: "bytes", hard: BYTES, counts_status: true, remedy: "" };
     let usage =
         QuotaUsage::new(Quota { name: "open", hard, reads: &["spec.open"], counts, remedy: "", bytes });
     usage.fill(&[], Revision(1));
@@ -29,6 +29,32 @@ fn stored(key: &str, open: bool, revision: u64) -> Arc<Stored> {
 
 fn used(usage: &QuotaUsage, namespace: &str) -> usize {
     usage.state.lock().claims.get(namespace).map_or(0, HashMap::len)
+}
+
+/// What controllers wrote into statuses left no room for others to change a stage.
+#[test]
+fn where_the_status_does_not_count_only_the_rest_of_an_object_does() {
+    let counts = |_: &Object| true;
+    let bytes = BytesQuota { name: "bytes", hard: BYTES, counts_status: false, remedy: "" };
+    let usage = QuotaUsage::new(Quota { name: "all", hard: 9, reads: &[], counts, remedy: "", bytes });
+    let item = |padding: usize, status: usize| {
+        let fields =
+            json!({"subresource": "status", "manager": "m", "fieldsV1": {"f:x": "x".repeat(status)}});
+        let object = json!({
+            "metadata": {"name": "a", "managedFields": [fields]}, "spec": {"p": "x".repeat(padding)},
+            "status": {"s": "x".repeat(status)},
+        });
+        let object = Object::from_json(object.to_string().as_bytes()).unwrap();
+        Arc::new(Stored::new("ns/a".to_owned(), object, Revision(2)))
+    };
+    usage.fill(&[item(1, 1000)], Revision(2));
+    usage.check_bytes("ns/b").unwrap();
+    usage.note("ns/a", Some(&item(1, 1000)), Some(&item(90, 0)), Revision(3));
+    assert!(matches!(usage.check_bytes("ns/b"), Err(ReservationError::Used(_))));
+    usage.note("ns/a", Some(&item(90, 0)), Some(&item(1, 5000)), Revision(4));
+    usage.check_bytes("ns/b").unwrap();
+    usage.note("ns/a", Some(&item(1, 5000)), None, Revision(5));
+    assert!(usage.state.lock().bytes.is_empty());
 }
 
 #[test]
