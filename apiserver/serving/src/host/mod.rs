@@ -175,7 +175,17 @@ fn connector(config: &Config) -> anyhow::Result<HttpsConnector<HttpConnector>> {
     Ok(https.enable_all_versions().wrap_connector(tcp))
 }
 
-/// Reflects the metadata of all objects of one of the host's kinds.
+/// Drops what nothing reads, and what is most of the metadata of many objects.
+fn drop_unread<K>(object: &mut PartialObjectMeta<K>) {
+    let meta = &mut object.metadata;
+    (meta.annotations, meta.managed_fields, meta.owner_references) = (None, None, None);
+}
+
+/// Most objects of a page of a list. A page is in memory as a whole before anything is dropped, and the metadata of one object may
+/// have more than a megabyte.
+const PAGE_SIZE: u32 = 50;
+
+/// Reflects names, labels and times of all objects of one of the host's kinds.
 pub struct Reflector<K>(Store<PartialObjectMeta<K>>)
 where
     K: kube::Resource<DynamicType = ()> + Clone + 'static;
@@ -187,7 +197,8 @@ where
     /// Starts a task that reflects `what`. While the host cannot be reached it tries again with backoff, and logs that.
     pub fn start(what: &'static str, api: Api<PartialObjectMeta<K>>) -> Self {
         let (reader, writer) = store();
-        let events = watcher(api, watcher::Config::default()).default_backoff();
+        let config = watcher::Config::default().page_size(PAGE_SIZE);
+        let events = watcher(api, config).default_backoff().modify(drop_unread);
         let mut events = reflector(writer, events).boxed();
         tokio::spawn(async move {
             let mut failures = WatchFailures::default();
@@ -208,5 +219,44 @@ where
     /// The objects that are known now.
     pub fn known(&self) -> &Store<PartialObjectMeta<K>> {
         &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use k8s_openapi::api::core::v1::Node;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_hosts_objects_are_listed_in_short_pages() {
+        let (asked, mut all) = tokio::sync::mpsc::unbounded_channel();
+        let service = service_fn(move |request: Request<Body>| {
+            let _ = asked.send(request.uri().to_string());
+            std::future::pending::<Result<Response<Body>, std::convert::Infallible>>()
+        });
+        let _reflector = Reflector::<Node>::start("nodes", Api::all(Client::new(service, "default")));
+        let first = all.recv().await.unwrap();
+        assert!(first.contains("limit=50"), "{first}");
+    }
+
+    /// A kubelet may give its node 256 KiB of annotations.
+    #[test]
+    fn of_the_metadata_of_the_hosts_objects_annotations_owners_and_managed_fields_are_dropped() {
+        let owner = json!({"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1"});
+        let metadata = json!({
+            "name": "n", "labels": {"zone": "a"}, "deletionTimestamp": "2026-01-01T00:00:00Z",
+            "annotations": {"a": "b"}, "ownerReferences": [owner], "managedFields": [{"manager": "m"}],
+        });
+        let mut object: PartialObjectMeta<Node> =
+            serde_json::from_value(json!({ "metadata": metadata })).unwrap();
+        drop_unread(&mut object);
+        let kept = serde_json::to_value(&object.metadata).unwrap();
+        assert_eq!(
+            kept.as_object().unwrap().keys().collect::<Vec<_>>(),
+            ["deletionTimestamp", "labels", "name"]
+        );
     }
 }
