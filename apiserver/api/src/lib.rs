@@ -9,6 +9,7 @@ pub mod node_maintenance;
 pub mod reasons;
 
 pub use drydock_machinery::metav1::{self, time};
+pub use drydock_machinery::object::json_len;
 pub use drydock_machinery::strategy::view::decode;
 pub use drydock_machinery::{FENCING_TOKEN_HEADER, REFUSED_TOKEN_REASON, RefusedToken, text};
 

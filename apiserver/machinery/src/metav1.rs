@@ -58,6 +58,19 @@ pub struct ObjectMeta {
     /// Which manager set which field, as FieldsV1.
     #[serde(skip_serializing_if = "is_empty_list")]
     pub managed_fields: Arc<[ManagedFieldsEntry]>,
+    /// Bytes of JSON that a cache has dropped from the metadata, so that the size of the stored object is still known.
+    #[serde(skip)]
+    pub trimmed_bytes: usize,
+    /// The first key, in their order, of the labels that a cache has dropped.
+    #[serde(skip)]
+    pub labels_cut_from: Option<Box<str>>,
+}
+
+impl ObjectMeta {
+    /// The labels, and from where on there may be others.
+    pub fn known_labels(&self) -> KnownLabels<'_> {
+        KnownLabels { cut_from: self.labels_cut_from.as_deref(), ..KnownLabels::from(&*self.labels) }
+    }
 }
 
 impl ApiType for ObjectMeta {
@@ -185,7 +198,56 @@ pub struct LabelSelectorRequirement {
     pub values: Vec<String>,
 }
 
+/// The labels of an object, of which a cache may have left some out.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownLabels<'a> {
+    /// Those that are known.
+    pub labels: &'a BTreeMap<String, String>,
+    /// The key from which on, in the order of keys, there may be others. None if all labels are known.
+    pub cut_from: Option<&'a str>,
+    /// Whether a label with a key is known whatever was left out.
+    pub is_always_known: fn(&str) -> bool,
+}
+
+impl<'a> From<&'a BTreeMap<String, String>> for KnownLabels<'a> {
+    fn from(labels: &'a BTreeMap<String, String>) -> Self {
+        Self { labels, cut_from: None, is_always_known: |_| false }
+    }
+}
+
+impl KnownLabels<'_> {
+    /// Whether the object may have a label with this key that is not known.
+    pub fn may_hide(&self, key: &str) -> bool {
+        self.cut_from.is_some_and(|from| key >= from)
+            && !self.labels.contains_key(key)
+            && !(self.is_always_known)(key)
+    }
+
+    /// Whether all of some requirements are met: each is a key and what the known labels say of it. None if that depends on a
+    /// label that is not known.
+    pub fn meet<'k>(&self, requirements: impl IntoIterator<Item = (&'k str, bool)>) -> Option<bool> {
+        let mut all = Some(true);
+        for (key, is_met) in requirements {
+            if self.may_hide(key) {
+                all = None;
+            } else if !is_met {
+                return Some(false);
+            }
+        }
+        all
+    }
+}
+
 impl LabelSelector {
+    /// Whether it selects an object of which these labels are known. None if that depends on a label that is not known.
+    pub fn matches_known(&self, known: KnownLabels<'_>) -> Option<bool> {
+        let KnownLabels { labels, .. } = known;
+        let pairs =
+            self.match_labels.iter().map(|(key, value)| (key.as_str(), labels.get(key) == Some(value)));
+        let expressions = self.match_expressions.iter().map(|it| (it.key.as_str(), it.matches(labels)));
+        known.meet(pairs.chain(expressions))
+    }
+
     /// Whether it selects everything.
     pub fn is_empty(&self) -> bool {
         self.match_labels.is_empty() && self.match_expressions.is_empty()
@@ -193,8 +255,7 @@ impl LabelSelector {
 
     /// Whether it selects an object with these labels. A requirement with an unknown operator matches nothing.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.match_labels.iter().all(|(k, v)| labels.get(k) == Some(v))
-            && self.match_expressions.iter().all(|r| r.matches(labels))
+        self.matches_known(labels.into()) == Some(true)
     }
 
     /// Returns a normal form, which is equal for selectors that have the same requirements: `matchLabels` become `In`

@@ -11,7 +11,7 @@
 //! A request that was deleted and is kept by a finalizer is ended all the same: the owner of the finalizer
 //! waits for the end.
 
-use drydock_api::eviction_request::interceptors::{PodProperties, select_interceptors};
+use drydock_api::eviction_request::interceptors::{MAX_POD_INTERCEPTORS, PodProperties, select_interceptors};
 use drydock_api::eviction_request::pod_labels;
 use drydock_api::eviction_request::transitions::{active_deadline, may_advance, next_interceptor};
 use drydock_api::eviction_request::{
@@ -104,8 +104,20 @@ fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Con
     status.activation_time = Some(truncate_to_micros(now));
     status.pod_info = Some(pod_info(pod));
     let ignored = |message| Warning { reason: reasons::INVALID_INTERCEPTOR, message };
-    let warnings = selection.warnings.into_iter().take(MAX_WARNINGS).map(ignored).collect();
+    let left_out = left_out(pod).into_iter();
+    let warnings = left_out.chain(selection.warnings).take(MAX_WARNINGS).map(ignored).collect();
     RequestDecision { status: Some(status), warnings, ..RequestDecision::default() }
+}
+
+/// The warning about annotations that the cache does not keep, because there are too many.
+fn left_out(pod: &Pod) -> Option<String> {
+    let count = pod.annotations_left_out;
+    (count > 0).then(|| {
+        format!(
+            "{count} annotations about interceptors are ignored, because they have mistakes or the lowest priorities: a pod may have \
+             at most {MAX_POD_INTERCEPTORS} interceptors"
+        )
+    })
 }
 
 fn pod_info(pod: &Pod) -> PodInfo {

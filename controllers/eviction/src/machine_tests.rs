@@ -123,6 +123,20 @@ fn of_many_invalid_interceptors_the_first_are_warned_of() {
     assert_eq!(decision.warnings.len(), 20);
 }
 
+/// A pod with more interceptors than the cache keeps lost some, and nothing said so.
+#[test]
+fn annotations_that_the_cache_does_not_keep_are_warned_of_first() {
+    let names: Vec<String> = (0..30).map(|i| format!("n{i}")).collect();
+    let pod = Pod { annotations_left_out: 7, ..pod(&names.iter().map(String::as_str).collect::<Vec<_>>()) };
+    let warnings = advance(&mut request(), TargetPod::Present(&pod), at(0)).warnings;
+    let first = &warnings[0].message;
+    assert!(
+        first.starts_with("7 annotations about interceptors are ignored") && first.contains("at most 15"),
+        "{first}"
+    );
+    assert_eq!(warnings.len(), 20);
+}
+
 #[test]
 fn invalid_interceptor_is_warned_of_and_the_rest_proceeds() {
     let pod = pod(&["not-qualified", A, "made-up.k8s.io"]);

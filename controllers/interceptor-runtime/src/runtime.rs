@@ -20,6 +20,10 @@ use crate::requests::{RequestClient, resource};
 use crate::serve::{Act, TurnTask};
 use crate::turn::{EvictionTurn, TurnEnd};
 
+/// Most requests of a page of the list. A page is in memory as a whole, and tenants make requests of 200 KiB, of labels that take
+/// several times as much when they are read.
+const PAGE_SIZE: u32 = 50;
+
 /// An interceptor that is to run. Only one process may run it at a time: two would act on each pod.
 pub struct InterceptorRuntime {
     client: Client,
@@ -33,7 +37,7 @@ impl InterceptorRuntime {
     /// An interceptor of all namespaces. `name` is the one in the pods' annotation
     /// `interceptor.evictionrequest.coordination.k8s.io/priority_NAME`.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        let config = watcher::Config::default();
+        let config = watcher::Config::default().page_size(PAGE_SIZE);
         Self { client, name: name.into(), namespace: None, config, clock: Timestamp::now }
     }
 

@@ -137,6 +137,26 @@ async fn turns_of_others_are_not_served() {
     assert!(turns.open.is_empty());
 }
 
+/// Five hundred requests at a time, as large as tenants make them, took hundreds of MiB.
+#[tokio::test]
+async fn requests_are_listed_in_short_pages() {
+    let (asked, first) = tokio::sync::oneshot::channel();
+    let asked = Arc::new(parking_lot::Mutex::new(Some(asked)));
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let uri = request.uri().to_string();
+        if let Some(asked) = asked.lock().take() {
+            asked.send(uri).unwrap();
+        }
+        std::future::pending::<Result<http::Response<kube::client::Body>, std::convert::Infallible>>()
+    });
+    let runtime = InterceptorRuntime::new(Client::new(service, "default"), NAME);
+    let act = |_| async { Ok::<_, String>(TurnEnd::Done(String::new())) };
+    let running = tokio::spawn(runtime.run(act));
+    let uri = tokio::time::timeout(LIMIT, first).await.unwrap().unwrap();
+    running.abort();
+    assert!(uri.contains("limit=50"), "{uri}");
+}
+
 /// The author's whole interceptor, and what it promises.
 #[test]
 fn an_interceptor_takes_fewer_than_fifty_lines() {

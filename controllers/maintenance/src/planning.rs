@@ -29,7 +29,7 @@ pub(crate) fn plan<'a>(view: &WorldView<'a>) -> PlannedDrains<'a> {
         node: &pod.node_name,
         pod_type: pod.pod_type(),
         priority: pod.priority,
-        labels: &pod.labels,
+        labels: pod.known_labels(),
     };
     let ended = recorded::ended(view.world, &input);
     let outcome = drydock_plan::plan(&input, &ended, &pods.iter().map(as_input).collect::<Vec<_>>());

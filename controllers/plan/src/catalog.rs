@@ -1,8 +1,8 @@
 //! Numbers the distinct selectors of all plans, so that each is matched against a pod only once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-use drydock_api::metav1::{LabelSelector, LabelSelectorRequirement};
+use drydock_api::metav1::{KnownLabels, LabelSelector, LabelSelectorRequirement};
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 
 /// Number of a selector.
@@ -95,10 +95,14 @@ impl Catalog {
         id
     }
 
-    /// The class of a pod.
-    pub(crate) fn class(&self, pod_type: PodType, priority: i32, labels: &BTreeMap<String, String>) -> Class {
-        let named = labels.iter().filter_map(|(key, value)| self.by_label.get(key)?.get(value)).flatten();
-        let matches = |id: &&SelectorId| self.written.get(**id).is_some_and(|(s, _)| s.matches(labels));
+    /// The class of a pod. It has no selector of which it is not known whether it matches: the pod leaves with those that no
+    /// selector matches.
+    pub(crate) fn class(&self, pod_type: PodType, priority: i32, known: KnownLabels<'_>) -> Class {
+        let named =
+            known.labels.iter().filter_map(|(key, value)| self.by_label.get(key)?.get(value)).flatten();
+        let matches = |id: &&SelectorId| {
+            self.written.get(**id).is_some_and(|(s, _)| s.matches_known(known) == Some(true))
+        };
         let mut selectors: Vec<SelectorId> = named.chain(&self.others).filter(matches).copied().collect();
         selectors.sort_unstable();
         Class { pod_type, priority, selectors }
@@ -149,9 +153,32 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
     use serde_json::json;
 
     use super::*;
+
+    /// A tenant hid a label of his pod among thousands of others: selectors that spare pods with it drained the pod first.
+    #[test]
+    fn a_pod_is_of_no_selector_of_which_a_label_that_is_not_known_decides() {
+        let mut catalog = Catalog::default();
+        for (operator, key) in [
+            ("DoesNotExist", "keep"),
+            ("NotIn", "keep"),
+            ("In", "keep"),
+            ("DoesNotExist", "a"),
+            ("Exists", "app"),
+        ] {
+            let values = if operator.ends_with("In") { json!(["x"]) } else { json!([]) };
+            let requirement = json!({ "key": key, "operator": operator, "values": values });
+            catalog.intern(&serde_json::from_value(json!({ "matchExpressions": [requirement] })).unwrap());
+        }
+        let labels = BTreeMap::from([("app".to_owned(), "a".to_owned())]);
+        assert_eq!(catalog.class(PodType::Default, 0, (&labels).into()).selectors, [0, 1, 3, 4]);
+        let known = KnownLabels { cut_from: Some("b"), ..KnownLabels::from(&labels) };
+        assert_eq!(catalog.class(PodType::Default, 0, known).selectors, [3, 4]);
+    }
 
     #[test]
     fn a_pod_is_of_every_selector_that_matches_it_however_that_is_found() {
@@ -173,7 +200,11 @@ mod tests {
             let labels: BTreeMap<String, String> = serde_json::from_value(labels).unwrap();
             let each = catalog.written.iter().enumerate();
             let matching: Vec<_> = each.filter(|(_, (s, _))| s.matches(&labels)).map(|(id, _)| id).collect();
-            assert_eq!(catalog.class(PodType::Default, 0, &labels).selectors, matching, "{labels:?}");
+            assert_eq!(
+                catalog.class(PodType::Default, 0, (&labels).into()).selectors,
+                matching,
+                "{labels:?}"
+            );
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use drydock_api::metav1::KnownLabels;
 use drydock_api::node_maintenance::{DrainPlanEntry, PodType};
 
 /// The result of one planning.
@@ -96,6 +97,6 @@ pub struct CountedPod<'a> {
     pub pod_type: PodType,
     /// Its priority.
     pub priority: i32,
-    /// Its labels.
-    pub labels: &'a BTreeMap<String, String>,
+    /// Its labels, as far as they are known.
+    pub labels: KnownLabels<'a>,
 }

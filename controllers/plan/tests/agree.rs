@@ -62,7 +62,7 @@ fn planner(maintenances: &[Maintenance], ended: &model::Targets, pods: &[Pod<'_>
             node: p.node,
             pod_type: p.pod_type,
             priority: p.priority,
-            labels: p.labels,
+            labels: p.labels.into(),
         })
         .collect();
     let outcome = drydock_plan::plan(&all, ended, &pods);

@@ -12,6 +12,11 @@ use drydock_api::text::cut;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+/// Most pods that a surge is for at a time. A host takes an annotation with 50,000 short names.
+pub const MAX_PODS: usize = 1000;
+/// Most bytes of the UID of a pod in a record.
+const MAX_UID: usize = 128;
+
 /// Key of the annotation.
 pub const RECORD: &str = "surge.coordination.k8s.io/record";
 
@@ -81,6 +86,9 @@ impl SurgeRecord {
     }
 
     fn contradiction(&self) -> Option<&'static str> {
+        if self.pods.len() > MAX_PODS || self.pods.iter().any(|pod| pod.len() > MAX_UID) {
+            return Some("pods are more, or have longer UIDs, than a surge can have");
+        }
         if self.pods.is_empty() || self.delta < self.surged() {
             return Some("delta is not that of its pods");
         }
@@ -191,6 +199,20 @@ mod tests {
             let found = FoundRecord::read(Some(text), "o").of_replicas();
             assert!(matches!(found, FoundRecord::Broken(_)), "{text}");
         }
+    }
+
+    /// An annotation with 50,000 short names took 3 MiB in the cache.
+    #[test]
+    fn a_record_of_more_pods_than_a_surge_can_have_is_broken() {
+        let of = |pods: usize| {
+            let pods = (0..pods).map(|at| at.to_string()).collect();
+            let record = SurgeRecord::new(3, 3, pods, Timestamp::UNIX_EPOCH);
+            FoundRecord::read(Some(&record.annotation("o")), "o")
+        };
+        assert!(matches!(of(MAX_PODS), FoundRecord::Valid(_)));
+        assert!(matches!(of(MAX_PODS + 1), FoundRecord::Broken(_)));
+        let long = record(3, &[&"u".repeat(200)]).annotation("o");
+        assert!(matches!(FoundRecord::read(Some(&long), "o"), FoundRecord::Broken(_)));
     }
 
     /// Each turn had a copy of an annotation of 250 KB, which together filled the memory.

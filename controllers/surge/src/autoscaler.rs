@@ -9,6 +9,9 @@ use serde::Deserialize;
 
 use crate::scale::{Scale, applied_by};
 
+/// Most bytes of the name of an object.
+const LONGEST_NAME: usize = 253;
+
 /// A HorizontalPodAutoscaler.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(from = "WireAutoscaler")]
@@ -108,10 +111,15 @@ impl From<WireAutoscaler> for HorizontalPodAutoscaler {
     fn from(wire: WireAutoscaler) -> Self {
         let WireAutoscaler { metadata: meta, spec } = wire;
         let annotation = meta.annotations.as_ref().and_then(|all| all.get(RECORD));
-        let target = spec.scale_target_ref;
+        let WireScaleTarget { api_version, kind, mut name } = spec.scale_target_ref;
+        // The host checks no length here.
+        let may_exist = name.len() <= LONGEST_NAME;
+        if !may_exist {
+            name.clear();
+        }
         Self {
-            target: ObjectKey::new(&meta.namespace, &target.name),
-            is_of_deployment: target.kind == "Deployment" && target.api_version.starts_with("apps/"),
+            target: ObjectKey::new(&meta.namespace, &name),
+            is_of_deployment: may_exist && kind == "Deployment" && api_version.starts_with("apps/"),
             min_replicas: spec.min_replicas.unwrap_or(1),
             max_replicas: spec.max_replicas,
             applied_by: applied_by(meta.managed_fields.unwrap_or_default(), "minReplicas"),
@@ -146,5 +154,12 @@ mod tests {
         assert_eq!((deployment.target, deployment.is_of_deployment), (ObjectKey::new("n", "d"), true));
         assert_eq!((deployment.min_replicas, deployment.max_replicas), (1, 3));
         assert!(!scaled("StatefulSet").is_of_deployment);
+    }
+
+    #[test]
+    fn a_name_that_no_deployment_can_have_is_not_kept() {
+        let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d".repeat(1 << 20)});
+        let scaled = of(json!({"scaleTargetRef": target, "maxReplicas": 3}));
+        assert_eq!((scaled.target, scaled.is_of_deployment), (ObjectKey::new("n", ""), false));
     }
 }

@@ -5,6 +5,7 @@
 //! ```
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
@@ -187,12 +188,13 @@ impl SurgeController {
             let cached = self.context.caches.requests.find(&key.namespace, &uid);
             let request = cached.as_deref().or(open.map(|open| open.turn.request()))?;
             let is_live = is_of && gives_turns(request) && pod.is_staying();
-            let budgets = || self.context.caches.budgets.in_namespace(&pod.namespace).into_iter();
+            let budgets = Budgets::of(&pod, self.context.caches.budgets.in_namespace(&pod.namespace));
             is_live.then(|| SurgeTurn {
                 began: open.map_or(Timestamp::MIN, |open| open.began),
                 is_waiting: open.map_or_else(|| is_turn_of(request, SURGE), |open| open.is_waiting()),
                 is_ready: pod.ready,
-                budgets: budgets().filter(|budget| budget.covers(&pod.labels)).collect(),
+                budgets: budgets.covering,
+                unknown_budget: budgets.unknown,
                 pod: uid,
             })
         };
@@ -280,6 +282,28 @@ impl SurgeController {
         for (pod, end) in &decision.ends {
             self.turns.end(key, pod, end.clone());
         }
+    }
+}
+
+/// The budgets of a namespace, as far as they concern a pod.
+struct Budgets {
+    covering: Vec<Arc<PodDisruptionBudget>>,
+    /// Name of the first one of which only the host knows whether it covers the pod.
+    unknown: Option<String>,
+}
+
+impl Budgets {
+    fn of(pod: &Pod, all: Vec<Arc<PodDisruptionBudget>>) -> Self {
+        let mut unknown = None;
+        let mut covering = all;
+        covering.retain(|budget| {
+            let covers = budget.covers(pod);
+            if covers.is_none() && unknown.is_none() {
+                unknown = Some(budget.name.clone());
+            }
+            covers == Some(true)
+        });
+        Self { covering, unknown }
     }
 }
 

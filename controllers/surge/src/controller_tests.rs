@@ -140,3 +140,21 @@ async fn a_record_that_cannot_be_read_is_an_event_and_no_write() {
         "{events:?}"
     );
 }
+
+#[test]
+fn a_budget_that_only_the_host_can_compare_with_a_pod_is_told_from_those_that_cover_it() {
+    let pod: Pod = serde_json::from_value(json!({"metadata": {"labels": {"app": "a"}}})).unwrap();
+    let of = |name: &str, selector: Value| -> Arc<PodDisruptionBudget> {
+        let budget = json!({"metadata": {"name": name}, "spec": {"selector": selector}});
+        serde_json::from_value::<PodDisruptionBudget>(budget).unwrap().into()
+    };
+    let values: Vec<_> = (0..10_000).map(|value| value.to_string()).collect();
+    let huge = |name: &str| {
+        of(name, json!({"matchExpressions": [{"key": "app", "operator": "In", "values": values}]}))
+    };
+    let own = || of("own", json!({"matchLabels": {"app": "a"}}));
+    let other = of("other", json!({"matchLabels": {"app": "b"}}));
+    let found = Budgets::of(&pod, vec![huge("huge"), huge("huger"), other, own()]);
+    assert_eq!((found.covering, found.unknown.as_deref()), (vec![own()], Some("huge")));
+    assert_eq!(Budgets::of(&pod, vec![own()]).unknown, None);
+}

@@ -117,6 +117,7 @@ impl Cluster {
             is_waiting: *stage == Stage::Waiting,
             is_ready: true,
             budgets: vec![budget.clone()],
+            unknown_budget: None,
         })
         .collect()
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use drydock_api::eviction_request::transitions::CLOCK_SKEW;
 use drydock_interceptor_runtime::TurnEnd;
 use drydock_runtime::PodDisruptionBudget;
-use drydock_runtime::surge_record::{FoundRecord, SurgeRecord};
+use drydock_runtime::surge_record::{FoundRecord, MAX_PODS, SurgeRecord};
 use jiff::Timestamp;
 
 use crate::amount::would_allow_with_one_more;
@@ -36,8 +36,10 @@ pub struct SurgeTurn {
     pub is_waiting: bool,
     /// Whether the pod is ready.
     pub is_ready: bool,
-    /// The budgets that cover the pod.
+    /// The budgets that are known to cover the pod.
     pub budgets: Vec<Arc<PodDisruptionBudget>>,
+    /// Name of a budget of which only the host knows whether it covers the pod.
+    pub unknown_budget: Option<String>,
 }
 
 /// What is to be done: first the write, and only if it succeeds, the rest.
@@ -180,7 +182,8 @@ impl Surge<'_> {
     /// Whether a pod whose turn has ended well keeps its replica: as long as the pod may go, or the replica may come
     /// (again: another pod may have gone in its place).
     fn keeps(&self, turn: &SurgeTurn, now: Timestamp) -> bool {
-        let may_go = turn.budgets.iter().all(|budget| budget.disruptions_allowed > 0);
+        let may_go =
+            turn.unknown_budget.is_none() && turn.budgets.iter().all(|budget| budget.disruptions_allowed > 0);
         !self.is_undone(turn) && (may_go || self.refusal(turn, now).is_none())
     }
 
@@ -190,7 +193,7 @@ impl Surge<'_> {
     }
 
     fn has_room(&self, pods: &BTreeSet<String>) -> bool {
-        i32::try_from(pods.len()).is_ok_and(|taken| taken < self.max())
+        pods.len() < MAX_PODS && i32::try_from(pods.len()).is_ok_and(|taken| taken < self.max())
     }
 
     /// Those that the surge is for already, then the others, the oldest first.
@@ -201,10 +204,16 @@ impl Surge<'_> {
     }
 
     fn judge(&self, turn: &SurgeTurn, allowance: &mut Allowance, now: Timestamp) -> TurnVerdict {
-        let budget = match turn.budgets.as_slice() {
-            [budget] => budget,
-            [] => return declined("no PodDisruptionBudget covers the pod"),
-            _ => return declined("more than one PodDisruptionBudget covers the pod"),
+        let budget = match (turn.budgets.as_slice(), &turn.unknown_budget) {
+            ([_, _, ..], _) => return declined("more than one PodDisruptionBudget covers the pod"),
+            (_, Some(name)) => {
+                return declined(&format!(
+                    "whether PodDisruptionBudget {name} covers the pod is not known: its selector has more than 16 KiB, or the \
+                     pod too many labels"
+                ));
+            }
+            ([], None) => return declined("no PodDisruptionBudget covers the pod"),
+            ([budget], None) => budget,
         };
         if !turn.is_ready {
             return declined("the pod is not ready");

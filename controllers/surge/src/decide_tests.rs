@@ -36,7 +36,14 @@ fn budget(min: i32, allowed: i32) -> Arc<PodDisruptionBudget> {
 
 fn turn(pod: &str, began: i64, allowed: i32) -> SurgeTurn {
     let budgets = vec![budget(1, allowed)];
-    SurgeTurn { pod: pod.into(), began: at(began), is_waiting: true, is_ready: true, budgets }
+    SurgeTurn {
+        pod: pod.into(),
+        began: at(began),
+        is_waiting: true,
+        is_ready: true,
+        budgets,
+        unknown_budget: None,
+    }
 }
 
 fn ended(turn: SurgeTurn) -> SurgeTurn {
@@ -93,6 +100,30 @@ fn a_budget_that_allows_the_eviction_needs_no_surge() {
     let decision = decided(&deployment(2), &[turn("a", 5, 1)]);
     assert_declined(&decision, "budget b allows the eviction");
     assert_eq!(decision.write, None);
+}
+
+/// A record of more could not be read.
+#[test]
+fn a_surge_is_for_a_thousand_pods_at_most() {
+    let large = Deployment { max_surge: Some(IntOrString::String("100%".into())), ..deployment(3_000) };
+    let turns: Vec<_> = (0..1_200).map(|at| turn(&format!("{at:04}"), 5, 0)).collect();
+    let record = decided(&large, &turns).write.and_then(|write| write.record);
+    assert_eq!(record.map(|record| record.pods.len()), Some(MAX_PODS));
+}
+
+/// The cause was 'more than one PodDisruptionBudget covers the pod', which nobody could find.
+#[test]
+fn a_budget_of_which_only_the_host_knows_whether_it_covers_the_pod_is_a_cause_of_its_own() {
+    let unknown = |turn: SurgeTurn| SurgeTurn { unknown_budget: Some("huge".into()), ..turn };
+    assert_declined(&decided(&deployment(1), &[unknown(turn("a", 5, 0))]), "PodDisruptionBudget huge covers");
+    let alone = SurgeTurn { budgets: Vec::new(), ..unknown(turn("a", 5, 0)) };
+    assert_declined(&decided(&deployment(1), &[alone]), "PodDisruptionBudget huge covers");
+    let several = SurgeTurn { budgets: vec![budget(1, 0), budget(1, 0)], ..unknown(turn("a", 5, 0)) };
+    assert_declined(&decided(&deployment(1), &[several]), "more than one");
+    // The pod may not be able to go, and no replica can come: none is kept for it.
+    let rollout = Deployment { updated_replicas: 1, ..surged(1, &["a"]) };
+    assert_eq!(decided(&rollout, &[ended(turn("a", 5, 1))]).write, None);
+    assert_eq!(decided(&rollout, &[ended(unknown(turn("a", 5, 1)))]).write, taken_back(1));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use drydock_api::metav1::ManagedFieldsEntry;
 use drydock_api::text::cut;
 use drydock_runtime::Cacheable;
+use drydock_runtime::cache::short_amount;
 use drydock_runtime::surge_record::{FoundRecord, RECORD};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -191,8 +192,11 @@ impl From<WireDeployment> for Deployment {
             is_opted_in: annotations.get(OPT_IN).is_some_and(|value| value == "true"),
             applied_by: applied_by(managers, "replicas"),
             replicas: spec.replicas.unwrap_or(1),
-            max_surge: (!is_recreate)
-                .then(|| max_surge.unwrap_or_else(|| IntOrString::String(DEFAULT_MAX_SURGE.to_owned()))),
+            max_surge: (!is_recreate).then(|| {
+                max_surge
+                    .map(short_amount)
+                    .unwrap_or_else(|| IntOrString::String(DEFAULT_MAX_SURGE.to_owned()))
+            }),
             progress_deadline: SignedDuration::from_secs(deadline.into()),
             observed_generation: status.observed_generation,
             current_replicas: status.replicas,
@@ -225,6 +229,9 @@ mod tests {
         assert_eq!(max(json!("0%"), 5), 0);
         assert_eq!(max(json!(3), 1), 3);
         assert_eq!(of(json!({})).max_surge_of(4), 1, "25% where nothing is said");
+        let long =
+            of(json!({"strategy": {"rollingUpdate": {"maxSurge": format!("{}50%", "0".repeat(1 << 20))}}}));
+        assert_eq!((long.max_surge_of(4), long.max_surge), (2, Some(IntOrString::String("50%".to_owned()))));
         let recreate = of(json!({"strategy": {"type": "Recreate"}}));
         assert_eq!((recreate.max_surge_of(4), recreate.max_surge), (0, None));
     }

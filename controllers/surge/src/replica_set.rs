@@ -70,6 +70,7 @@ impl From<WireReplicaSet> for ReplicaSet {
         let controller = owners.into_iter().find(|owner| owner.controller == Some(true)).map(|o| o.owner);
         let deployment =
             controller.filter(|owner| owner.kind == "Deployment" && owner.api_version.starts_with("apps/"));
+        let deployment = deployment.filter(OwnerRef::may_exist);
         Self { meta: wire.metadata.meta, deployment }
     }
 }
@@ -83,14 +84,20 @@ mod tests {
 
     #[test]
     fn a_replica_set_names_the_deployment_that_controls_it() {
-        let owned = |controller: bool, kind: &str| -> Option<String> {
-            let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": "d", "uid": "u", "controller": controller});
+        let named = |controller: bool, kind: &str, name: &str| -> Option<String> {
+            let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "u", "controller": controller});
             let object =
                 json!({"metadata": {"name": "r", "namespace": "n", "uid": "x", "ownerReferences": [owner]}});
             let set: ReplicaSet = serde_json::from_value(object).unwrap();
             assert_eq!((set.name(), set.namespace(), set.uid()), ("r", "n", "x"));
             set.deployment.map(|owner| owner.name)
         };
+        let owned = |controller: bool, kind: &str| named(controller, kind, "d");
+        assert_eq!(
+            named(true, "Deployment", &"d".repeat(1 << 20)),
+            None,
+            "a host takes any name of an owner"
+        );
         assert_eq!(owned(true, "Deployment"), Some("d".into()));
         assert_eq!(owned(false, "Deployment"), None);
         assert_eq!(owned(true, "Rollout"), None);

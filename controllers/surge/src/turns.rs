@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use drydock_api::eviction_request::interceptors::SURGE;
 use drydock_interceptor_runtime::{EvictionTurn, InterceptorRuntime, TurnEnd};
+use drydock_runtime::cache::bounded;
 use drydock_runtime::queue::WorkQueue;
 use drydock_runtime::{Cacheable, ControllerContext, ObjectKey};
 use jiff::Timestamp;
@@ -31,7 +32,7 @@ impl TurnServer {
     /// Serves turns until shutdown.
     pub async fn run(self) {
         let stop = self.context.shutdown.clone();
-        let runtime = InterceptorRuntime::new(self.context.client.clone(), SURGE);
+        let runtime = InterceptorRuntime::new(bounded(self.context.client.clone()), SURGE);
         let act = move |turn| {
             let server = self.clone();
             async move { server.serve(turn).await }

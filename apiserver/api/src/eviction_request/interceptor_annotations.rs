@@ -3,7 +3,10 @@
 //! written.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::interceptors::{BUILT_IN, MAX_POD_INTERCEPTORS, is_reserved};
+use super::validation::is_fully_qualified_domain_name;
 
 /// Prefix of all annotations about interceptors.
 pub const PREFIX: &str = "interceptor.evictionrequest.coordination.k8s.io/";
@@ -54,6 +57,21 @@ pub(super) fn named_by<'a>(
     }
     ranked.sort_unstable();
     ranked.into_iter().map(|(_, _, name)| name).collect()
+}
+
+/// Returns the keys of the annotations without mistakes whose interceptors have the first turns: as many as a pod may name, and
+/// beside them the first as many under k8s.io, of which only those count that are allowed, and all built-in ones. Where
+/// there are too many annotations to be kept, the others make no difference.
+pub fn first_in_turn(annotations: &BTreeMap<String, String>) -> BTreeSet<String> {
+    let in_order = named_by(annotations, &mut Vec::new()).into_iter();
+    let valid = in_order.filter(|name| is_fully_qualified_domain_name(name));
+    let (reserved, free): (Vec<_>, Vec<_>) = valid.partition(|name| is_reserved(name));
+    let (built_in, more): (Vec<_>, Vec<_>) = reserved.into_iter().partition(|name| BUILT_IN.contains(name));
+    let first = |names: Vec<&'_ str>| {
+        names.into_iter().take(MAX_POD_INTERCEPTORS).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let names = built_in.into_iter().map(str::to_owned).chain(first(free)).chain(first(more));
+    names.map(|name| format!("{PREFIX}{PRIORITY}{name}")).collect()
 }
 
 /// Parses `PRIORITY/ROLE`; returns `None` if the value does not have this form.

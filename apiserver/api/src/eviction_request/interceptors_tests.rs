@@ -100,3 +100,32 @@ fn a_mirror_pod_gets_the_kubelet() {
     let pod = PodProperties { mirror: true, ..Default::default() };
     assert_eq!(targets(&pod), [KUBELET, IMPERATIVE_EVICTION]);
 }
+
+/// A cache keeps a few of thousands of annotations: the pod has the interceptors that it has with all of them.
+#[test]
+fn the_annotations_with_the_first_turns_select_the_same_interceptors_as_all() {
+    let mut all: Vec<(String, String)> = (0..300)
+        .map(|at| (format!("i{at:03}.example"), format!("{}/interceptor", (at * 37) % 300)))
+        .collect();
+    let reserved = (0..100).map(|at| (format!("r{at:03}.x.k8s.io"), format!("{}/interceptor", 1000 + at)));
+    all.extend(reserved);
+    all.extend(BUILT_IN.iter().map(|name| ((*name).to_owned(), "290/controller".to_owned())));
+    all.extend(
+        [("bad", "5000/x"), ("worse.example", "5000"), ("e.example", "5000/")]
+            .map(|(n, v)| (n.into(), v.into())),
+    );
+    let pairs: Vec<_> = all.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let whole = annotations(&pairs);
+    let first = interceptor_annotations::first_in_turn(&whole);
+    assert!(first.len() <= BUILT_IN.len() + 2 * MAX_POD_INTERCEPTORS, "{}", first.len());
+    let kept = whole.clone().into_iter().filter(|(key, _)| first.contains(key)).collect();
+    let of = |annotations: &BTreeMap<String, String>, allowed: &AllowedNames| {
+        let pod = PodProperties { annotations: Some(annotations), ..Default::default() };
+        select_interceptors(&pod, allowed).targets
+    };
+    let more = AllowedNames::default().with((0..100).map(|at| format!("r{at:03}.x.k8s.io")));
+    for allowed in [AllowedNames::default(), more] {
+        assert_eq!(of(&kept, &allowed), of(&whole, &allowed));
+        assert_eq!(of(&kept, &allowed).len(), MAX_POD_INTERCEPTORS + 1);
+    }
+}

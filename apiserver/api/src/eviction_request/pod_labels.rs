@@ -16,32 +16,38 @@ pub const LABEL_SYNC: &str = "drydock-label-sync";
 /// Name of the requester of node maintenances, and its field manager. It makes requests with the pod's labels.
 pub const NODE_MAINTENANCE: &str = "nodemaintenance.k8s.io";
 
+/// Maximum number of labels that are copied. The caches of controllers keep no more of a pod's: 5,000 labels of three bytes
+/// would take half a megabyte there.
+pub const MAX_LABELS: usize = 256;
 /// Maximum bytes of keys and values that are copied. A pod may have a megabyte of labels: the request would have no
 /// room left for its status.
-const MAX_BYTES: usize = 16 << 10;
+pub const MAX_BYTES: usize = 16 << 10;
 
-/// Returns the labels that are copied to a request: all of the pod's, or the first 16 KiB of them in the order of
-/// their keys.
+/// Returns the labels that are copied to a request: all of the pod's, or the first 256 labels and 16 KiB of them in the
+/// order of their keys.
 pub fn copied(of_pod: &BTreeMap<String, String>) -> Cow<'_, BTreeMap<String, String>> {
-    if of_pod.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() <= MAX_BYTES {
+    let fits = of_pod.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() <= MAX_BYTES;
+    if fits && of_pod.len() <= MAX_LABELS {
         return Cow::Borrowed(of_pod);
     }
     let mut bytes = 0;
-    let first = of_pod.iter().take_while(|(key, value)| {
+    let first = of_pod.iter().take(MAX_LABELS).take_while(|(key, value)| {
         bytes += key.len() + value.len();
         bytes <= MAX_BYTES
     });
     Cow::Owned(first.map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
-/// Returns the changes that make the labels of a request those of its pod: a value sets a label, none removes it.
+/// Returns the changes that make the labels of a request those of its pod: a value sets a label, none removes it. Labels that
+/// the request may have or not, as far as is known, stay as they are.
 pub fn changes(
     request: &EvictionRequest,
     of_pod: &BTreeMap<String, String>,
 ) -> BTreeMap<String, Option<String>> {
     let of_pod = copied(of_pod);
-    let present = &request.metadata.labels;
-    let set = of_pod.iter().filter(|(key, value)| present.get(*key) != Some(value));
+    let (present, known) = (&request.metadata.labels, request.metadata.known_labels());
+    let differs = |key: &str, value: &String| present.get(key) != Some(value) && !known.may_hide(key);
+    let set = of_pod.iter().filter(|(key, value)| differs(key, value));
     let set = set.map(|(key, value)| (key.clone(), Some(value.clone())));
     let mut changes: BTreeMap<String, Option<String>> = set.collect();
     let is_left = |key: &String| !of_pod.contains_key(key) && present.contains_key(key);
@@ -122,12 +128,26 @@ mod tests {
     #[test]
     fn labels_are_copied_up_to_a_bound() {
         let pod = (0..10_000).map(|i| (format!("example.com/{i:05}"), "v".repeat(63))).collect();
-        let copied = copied(&pod).into_owned();
-        let bytes: usize = copied.iter().map(|(key, value)| key.len() + value.len()).sum();
+        let all = copied(&pod).into_owned();
+        let bytes: usize = all.iter().map(|(key, value)| key.len() + value.len()).sum();
         assert!((15 << 10..=16 << 10).contains(&bytes), "{bytes}");
         let mut request = request(&[], &[]);
-        request.metadata.labels = copied.into();
+        request.metadata.labels = all.into();
         assert!(changes(&request, &pod).is_empty(), "it comes to rest");
+        let short = (0..300).map(|i| (format!("{i:03}"), String::new())).collect();
+        assert_eq!(copied(&short).len(), MAX_LABELS);
+    }
+
+    /// Others had given the request so many labels that a cache does not hold them all: the pod's would have been set without end.
+    #[test]
+    fn what_is_not_known_of_a_request_is_not_changed() {
+        let mut cut = request(&[("app", "old"), ("b", "x")], &[(LABEL_SYNC, &["app", "b", "gone"])]);
+        cut.metadata.labels_cut_from = Some("c".into());
+        let pod = labels(&[("app", "new"), ("tier", "web")]);
+        assert_eq!(
+            changes(&cut, &pod),
+            [("app".to_owned(), Some("new".to_owned())), ("b".to_owned(), None)].into()
+        );
     }
 
     #[test]

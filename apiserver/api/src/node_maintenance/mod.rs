@@ -5,6 +5,7 @@ mod types;
 
 pub mod defaults;
 pub mod finalizer;
+pub mod kubelet_labels;
 pub mod limits;
 pub mod node_selector;
 pub mod transitions;

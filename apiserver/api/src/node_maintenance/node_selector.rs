@@ -1,7 +1,7 @@
 //! core/v1 NodeSelector: validation (pkg/apis/core/validation) and matching of nodes
 //! (component-helpers/scheduling/corev1/nodeaffinity).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use drydock_machinery::Object;
 use drydock_machinery::field::{Error, ErrorList, Path, is_full};
@@ -10,6 +10,7 @@ use drydock_machinery::names::dns1123_subdomain;
 
 use super::limits::SelectorSize;
 use super::types::{NodeMaintenance, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm};
+use drydock_machinery::metav1::KnownLabels;
 use drydock_machinery::metav1::validation::validate_label_values;
 use drydock_machinery::strategy::view::decode_spec;
 
@@ -26,10 +27,19 @@ pub fn of(maintenance: &Object) -> Result<NodeSelector, String> {
     read.spec.node_selector.ok_or_else(|| "spec.nodeSelector: Required value".to_owned())
 }
 
-/// Whether the selector selects a node with this name and these labels. Terms are ORed. A term without requirements
-/// selects nothing, and neither does one with an invalid requirement.
-pub fn matches(selector: &NodeSelector, name: &str, labels: &BTreeMap<String, String>) -> bool {
-    selector.node_selector_terms.iter().any(|term| term_matches(term, name, labels))
+/// Whether the selector selects a node with this name and these labels. Terms are ORed. A term without requirements selects
+/// nothing, and neither does one with an invalid requirement. None if it depends on a label that is not known.
+pub fn matches<'a>(selector: &NodeSelector, name: &str, labels: impl Into<KnownLabels<'a>>) -> Option<bool> {
+    let labels = labels.into();
+    let mut any = Some(false);
+    for term in &selector.node_selector_terms {
+        match term_matches(term, name, labels) {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => any = None,
+        }
+    }
+    any
 }
 
 /// The names of all nodes that the selector can ever select, whether or not they exist. `None` unless every term has
@@ -72,14 +82,14 @@ pub fn validate(selector: &NodeSelector, path: &Path) -> ErrorList {
     errors
 }
 
-fn term_matches(term: &NodeSelectorTerm, name: &str, labels: &BTreeMap<String, String>) -> bool {
-    let empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
-    !empty
-        && term
-            .match_expressions
-            .iter()
-            .all(|r| requirement_matches(r, labels.get(&r.key).map(String::as_str)))
-        && term.match_fields.iter().all(|r| r.key == NAME_FIELD && requirement_matches(r, Some(name)))
+fn term_matches(term: &NodeSelectorTerm, name: &str, known: KnownLabels<'_>) -> Option<bool> {
+    let is_named = |r: &NodeSelectorRequirement| r.key == NAME_FIELD && requirement_matches(r, Some(name));
+    if term.is_empty() || !term.match_fields.iter().all(is_named) {
+        return Some(false);
+    }
+    let value = |key: &str| known.labels.get(key).map(String::as_str);
+    let expressions = term.match_expressions.iter();
+    known.meet(expressions.map(|r| (r.key.as_str(), requirement_matches(r, value(&r.key)))))
 }
 
 fn requirement_matches(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool {

@@ -58,7 +58,8 @@ pub struct NodeMaintenanceStatus {
     ///
     /// Drained signals whether all pods pending termination have terminated on all target nodes when drain is
     /// requested by the maintenance object. It is absent before the Drain stage; False with reason Draining,
-    /// NoNodesSelected, or StatusTooLarge (the status has no room for nodes or drain targets: select fewer nodes);
+    /// NoNodesSelected, StatusTooLarge (the status has no room for nodes or drain targets: select fewer nodes), or
+    /// NodeLabelsUnknown (a node has more labels than are kept, and may be selected or not);
     /// True with reason AllPodsTerminated; False again when a pod appears during Drain; and does not change any more
     /// in the Complete stage (False with reason Canceled if it was not True). A node that leaves the cluster after it
     /// was drained counts as drained; one that leaves it before keeps Drained False. Pods of types after lastPodType

@@ -7,8 +7,6 @@
 // The texts are published as they are: they are no Markdown.
 #![allow(rustdoc::bare_urls)]
 
-use std::collections::BTreeMap;
-
 use drydock_machinery::schema::ApiType;
 use drydock_machinery::schema::common::{
     API_VERSION_TEXT, KIND_TEXT, SELECTOR_ITEMS_MAX, SELECTOR_VALUES_MAX,
@@ -17,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::MAX_DRAIN_PLAN;
 use super::status::NodeMaintenanceStatus;
-use drydock_machinery::metav1::{LabelSelector, ObjectMeta, is_default};
+use drydock_machinery::metav1::{KnownLabels, LabelSelector, ObjectMeta, is_default};
 
 /// Resource name.
 pub const RESOURCE: &str = "nodemaintenances";
@@ -240,10 +238,12 @@ pub struct DrainPlanEntry {
 }
 
 impl DrainPlanEntry {
-    /// Whether the entry selects a pod: of its type, with at most its priority, and with labels that its selector
-    /// matches.
-    pub fn covers(&self, pod_type: PodType, priority: i32, labels: &BTreeMap<String, String>) -> bool {
-        let matches = |selector: &LabelSelector| selector.is_empty() || selector.matches(labels);
+    /// Whether the entry is known to select a pod: of its type, with at most its priority, and with labels that its selector
+    /// matches. An entry that does if a label is there, or is not, of which nothing is known selects no pod: the pod stays until
+    /// an entry without a selector selects it.
+    pub fn covers<'a>(&self, pod_type: PodType, priority: i32, labels: impl Into<KnownLabels<'a>>) -> bool {
+        let labels = labels.into();
+        let matches = |selector: &LabelSelector| selector.matches_known(labels) == Some(true);
         self.pod_type == pod_type
             && priority <= self.pod_priority
             && self.pod_selector.as_ref().is_none_or(matches)
@@ -273,6 +273,13 @@ pub struct NodeSelectorTerm {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(tag = 2, max_items = SELECTOR_ITEMS_MAX)]
     pub match_fields: Vec<NodeSelectorRequirement>,
+}
+
+impl NodeSelectorTerm {
+    /// Whether it has no requirements, and selects nothing.
+    pub fn is_empty(&self) -> bool {
+        self.match_expressions.is_empty() && self.match_fields.is_empty()
+    }
 }
 
 /// core/v1 NodeSelectorRequirement.

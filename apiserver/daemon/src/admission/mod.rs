@@ -5,7 +5,6 @@
 #[cfg(test)]
 mod asked;
 mod ended_maintenance;
-mod kubelet_labels;
 mod node_delete;
 mod node_selection;
 mod pod_delete;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use drydock_api::node_maintenance::limits::MAX_NODES;
-use drydock_api::node_maintenance::{NodeSelector, node_selector};
+use drydock_api::node_maintenance::{NodeSelector, kubelet_labels, node_selector};
 use drydock_machinery::field::{Error, Path};
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, AdmissionAttributes};
@@ -16,7 +16,6 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
 
-use super::kubelet_labels;
 use super::node_delete::selector_of;
 
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
@@ -87,7 +86,8 @@ impl Admission for NodeSelection {
 
 /// Returns the nodes that a selector selects.
 fn matching<'n>(selector: &NodeSelector, nodes: &'n NodeLabels) -> Vec<&'n str> {
-    let selected = nodes.iter().filter(|(name, labels)| node_selector::matches(selector, name, labels));
+    let selected =
+        nodes.iter().filter(|(name, labels)| node_selector::matches(selector, name, *labels) == Some(true));
     selected.map(|(name, _)| name.as_str()).collect()
 }
 
@@ -95,7 +95,7 @@ fn matching<'n>(selector: &NodeSelector, nodes: &'n NodeLabels) -> Vec<&'n str> 
 fn empty_terms(selector: &NodeSelector) -> impl Iterator<Item = Path> {
     let path = Path::new("spec").child("nodeSelector").child("nodeSelectorTerms");
     let terms = selector.node_selector_terms.iter().enumerate();
-    let empty = terms.filter(|(_, term)| term.match_expressions.is_empty() && term.match_fields.is_empty());
+    let empty = terms.filter(|(_, term)| term.is_empty());
     empty.map(move |(i, _)| path.index(i))
 }
 

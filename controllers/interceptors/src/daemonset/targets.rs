@@ -104,7 +104,7 @@ impl NodeTarget {
     fn covers(&self, pod: &Pod) -> bool {
         let status = self.maintenance.status.node_statuses.get(self.status);
         let targets = status.map(|status| status.drain_targets.as_slice()).unwrap_or_default();
-        targets.iter().any(|target| target.covers(PodType::DaemonSet, pod.priority, &pod.labels))
+        targets.iter().any(|target| target.covers(PodType::DaemonSet, pod.priority, pod.known_labels()))
     }
 }
 
@@ -152,7 +152,7 @@ impl NodeTargets {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use drydock_api::metav1::LabelSelector;
+    use drydock_api::metav1::{LabelSelector, LabelSelectorRequirement};
     use drydock_api::node_maintenance::{NodeMaintenanceNodeStatus, NodeReference};
     use drydock_runtime::ObjectKey;
     use drydock_runtime::cache::OwnerRef;
@@ -215,6 +215,22 @@ mod tests {
         assert!(!elsewhere.on("n1").covers(&pod(0, "a")));
         assert!(elsewhere.has_reached_daemon_sets("n2") && !elsewhere.has_reached_daemon_sets("n1"));
         assert!(!of(&all(target(PodType::Default, 5000, None))).has_reached_daemon_sets("n1"));
+    }
+
+    /// A pod with thousands of labels was deleted in the tier of a selector that spares pods with one of these labels.
+    #[test]
+    fn a_target_that_depends_on_a_label_that_is_not_known_covers_no_pod() {
+        let without = LabelSelectorRequirement {
+            key: "keep".into(),
+            operator: "DoesNotExist".into(),
+            ..LabelSelectorRequirement::default()
+        };
+        let selector = LabelSelector { match_expressions: vec![without], ..LabelSelector::default() };
+        let sparing =
+            DrainPlanEntry { pod_selector: Some(selector), ..target(PodType::DaemonSet, 5000, None) };
+        let targets = of(&maintenance(NodeMaintenanceStage::Drain, "n1", vec![sparing])).on("n1");
+        assert!(targets.covers(&pod(0, "a")));
+        assert!(!targets.covers(&Pod { labels_cut_from: Some("b".into()), ..pod(0, "a") }));
     }
 
     #[test]

@@ -6,12 +6,15 @@ use drydock_runtime::queue::ExponentialBackoff;
 use jiff::Timestamp;
 
 use super::budget_check::BudgetCheck;
-use super::eviction_result::EvictionResult;
+use super::eviction_result::{EvictionResult, named_budget};
 use super::last_refusal::LastRefusal;
 
 /// Backoff after refusals (KEP-4563: up to about 15 minutes).
 const REFUSAL_BACKOFF: ExponentialBackoff =
     ExponentialBackoff { first: Duration::from_secs(5), max: Duration::from_secs(900) };
+/// Longest delay after a refusal by several budgets of which the cache does not know that they cover the pod: no change of theirs
+/// is a reason to try again.
+const UNKNOWN_BUDGETS_DELAY: Duration = Duration::from_secs(120);
 /// Backoff after lost races.
 const RACE_BACKOFF: ExponentialBackoff =
     ExponentialBackoff { first: Duration::from_millis(200), max: Duration::from_secs(10) };
@@ -73,12 +76,16 @@ impl Attempts {
             // The budgets are known to allow nothing: the next attempt is when they change, or after the
             // longest delay to be safe.
             EvictionResult::Budget(_) | EvictionResult::ManyBudgets if check.refuses() => REFUSAL_BACKOFF.max,
-            // Only refusals of the same kind count: after many refusals of a budget, the first one of a
-            // webhook does not delay for 15 minutes.
-            _ => REFUSAL_BACKOFF
-                .delay(self.refused.as_ref().map_or(0, |refused| refused.in_a_row.saturating_sub(1))),
+            EvictionResult::ManyBudgets => self.backoff().min(UNKNOWN_BUDGETS_DELAY),
+            _ => self.backoff(),
         };
         at.checked_add(delay).ok()
+    }
+
+    /// The delay after the refusals so far. Only those of the same kind count: after many refusals of a budget, the first one of
+    /// a webhook does not delay for 15 minutes.
+    fn backoff(&self) -> Duration {
+        REFUSAL_BACKOFF.delay(self.refused.as_ref().map_or(0, |refused| refused.in_a_row.saturating_sub(1)))
     }
 
     /// Whether budgets have refused the pod, allow it now, and have changed since the eviction was sent. The
@@ -102,6 +109,20 @@ impl Attempts {
     /// Whether the host may have accepted an eviction that the cache does not show yet.
     pub(crate) fn may_be_accepted(&self) -> bool {
         matches!(self.last, Some(EvictionResult::Accepted | EvictionResult::Unclear))
+    }
+
+    /// Records that a budget has changed which the host named: no budget was known to cover the pod when the last eviction was
+    /// sent, and [`Attempts::update`] sees no difference.
+    pub(super) fn named_budget_changed(&mut self) {
+        self.asked_at.take_if(|asked_at| *asked_at == BudgetCheck::Allows(None));
+    }
+
+    /// The name of the budget in the last result, if that was a refusal by one.
+    pub(super) fn named_budget(&self) -> Option<&str> {
+        match &self.last {
+            Some(EvictionResult::Budget(words)) => Some(named_budget(words)).filter(|name| !name.is_empty()),
+            _ => None,
+        }
     }
 
     /// Whether the last result was a refusal by budgets, so that a change of a budget may help.

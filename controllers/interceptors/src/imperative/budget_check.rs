@@ -61,9 +61,9 @@ impl BudgetCheck {
     }
 }
 
-/// The budgets that cover a pod, at most the first two by name: a third makes no difference. Budgets beyond
-/// [`MAX_COMPARISONS`] are not checked: a pod that one of them keeps is tried again with backoff, and not
-/// when that budget changes.
+/// The budgets that are known to cover a pod, at most the first two by name: a third makes no difference. Budgets beyond
+/// [`MAX_COMPARISONS`] are not checked, nor are those whose selectors are too large to be kept, or depend on a label of the
+/// pod that is not kept. There the host is asked: a pod that one of these keeps waits for the budget that the host names.
 pub(crate) fn covering(pod: &Pod, budgets: &BudgetIndex) -> Vec<Arc<PodDisruptionBudget>> {
     let mut covering = Vec::new();
     // The host evicts pods that have not started, have ended or are terminating without regard to budgets.
@@ -74,7 +74,7 @@ pub(crate) fn covering(pod: &Pod, budgets: &BudgetIndex) -> Vec<Arc<PodDisruptio
     budgets.visit(&pod.namespace, &pod.labels, |budget| {
         let Some(rest) = left.checked_sub(budget.comparisons()) else { return ControlFlow::Break(()) };
         left = rest;
-        if budget.covers(&pod.labels) {
+        if budget.covers(pod) == Some(true) {
             covering.push(budget.clone());
         }
         if covering.len() < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

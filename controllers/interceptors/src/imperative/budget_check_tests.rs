@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::collections::BTreeMap;
+
 use drydock_runtime::ObjectChange;
 
 use super::*;
@@ -105,8 +107,13 @@ fn a_look_at_the_budgets_of_a_pod_costs_a_bounded_number_of_comparisons() {
             ..(*budget(name, 1)).clone()
         }
     };
-    let long = [selecting("a", "NotIn", 4_000), selecting("b", "NotIn", 10_000), selecting("c", "NotIn", 1)];
-    assert_eq!(names(&covering(&pod(true), &index(long))), ["a"], "not the long one, nor what follows");
+    let long = |count| (0..count).map(move |i| selecting(&format!("a{i}"), "In", 2_000));
+    let after = || [selecting("e", "NotIn", 1)];
+    assert_eq!(names(&covering(&pod(true), &index(long(4).chain(after())))), ["e"]);
+    assert!(
+        covering(&pod(true), &index(long(5).chain(after()))).is_empty(),
+        "not the last long one, nor what follows"
+    );
     let others = |count| (0..count).map(move |i| selecting(&format!("{i:05}"), "Exists", 0));
     let last = || [selecting("z", "NotIn", 1)];
     assert_eq!(names(&covering(&pod(true), &index(others(4_900).chain(last())))), ["z"]);
@@ -240,4 +247,37 @@ fn a_budget_lets_go_when_a_later_disruption_shows_whoever_caused_it() {
     assert!(!has_evicted(None, Some(&at(Some(5)))));
     let anew = PodDisruptionBudget { uid: "anew".into(), ..at(Some(6)) };
     assert!(!has_evicted(Some(&at(Some(5))), Some(&anew)));
+}
+
+/// The host is asked where only it knows; a budget that is known refuses as ever.
+#[test]
+fn what_a_budget_of_unknown_pods_refuses_only_the_host_says() {
+    let values: Vec<_> = (0..10_000).map(|at| at.to_string()).collect();
+    let huge =
+        serde_json::json!({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": values}]});
+    let unknown = Arc::new(PodDisruptionBudget {
+        selector: serde_json::from_value(huge).unwrap(),
+        ..(*budget("unknown", 0)).clone()
+    });
+    let mut index = BudgetIndex::default();
+    index.update(&ObjectChange::between(None, Some(unknown.clone())));
+    let predicted = |index: &BudgetIndex, pod: &Pod| check(pod, &covering(pod, index));
+    assert_eq!(predicted(&index, &pod(true)), BudgetCheck::Allows(None));
+
+    let of_app = serde_json::json!({"matchLabels": {"app": "a"}});
+    let known = PodDisruptionBudget {
+        selector: serde_json::from_value(of_app).unwrap(),
+        ..(*budget("known", 0)).clone()
+    };
+    index.update(&ObjectChange::between(None, Some(known.into())));
+    let labels: Arc<BTreeMap<_, _>> = Arc::new([("app".to_owned(), "a".to_owned())].into());
+    let whole = Pod { labels, ..pod(true) };
+    assert!(predicted(&index, &whole).refuses());
+    let cut = Pod { labels_cut_from: Some("aa".into()), ..pod(true) };
+    assert_eq!(predicted(&index, &cut), BudgetCheck::Allows(None));
+    let cut_elsewhere = Pod { labels_cut_from: Some("b".into()), ..whole };
+    assert!(predicted(&index, &cut_elsewhere).refuses());
+
+    let other = PodDisruptionBudget { selector: Some(Default::default()), ..(*unknown).clone() };
+    assert_eq!(released_pods(Some(&unknown), Some(&other)), Some(ReleasedPods::Any));
 }

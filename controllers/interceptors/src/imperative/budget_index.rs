@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use drydock_api::metav1::LabelSelector;
+use drydock_runtime::cache::BudgetSelector;
 use drydock_runtime::{ObjectChange, PodDisruptionBudget};
 
 /// Most values of a requirement `In` by which a budget is indexed. One with more stands with those that require no label,
@@ -15,7 +15,8 @@ const MAX_VALUES: usize = 16;
 
 type BudgetsByName = BTreeMap<Box<str>, Arc<PodDisruptionBudget>>;
 
-/// The index. It follows the store of budgets by the store's changes.
+/// The index. It follows the store of budgets by the store's changes. Budgets whose selectors are too large to be known are not
+/// in it: which pods they cover, only the host can say.
 #[derive(Default)]
 pub(crate) struct BudgetIndex {
     namespaces: HashMap<Box<str>, NamespaceBudgets>,
@@ -41,7 +42,7 @@ impl BudgetIndex {
     }
 
     /// Calls `visit` with the budgets of a namespace that may cover a pod with these labels, ordered by name, until it
-    /// breaks. All that do cover it are among them.
+    /// breaks. All that are known to cover it are among them.
     pub(crate) fn visit(
         &self,
         namespace: &str,
@@ -64,7 +65,7 @@ impl BudgetIndex {
     }
 
     fn insert(&mut self, budget: &Arc<PodDisruptionBudget>) {
-        let Some(selector) = &budget.selector else { return };
+        let Some(selector) = known(budget) else { return };
         let budgets = self.namespaces.entry(budget.namespace.as_str().into()).or_default();
         let add = |set: &mut BudgetsByName| drop(set.insert(budget.name.as_str().into(), budget.clone()));
         match required_labels(selector) {
@@ -76,7 +77,7 @@ impl BudgetIndex {
     }
 
     fn remove(&mut self, budget: &PodDisruptionBudget) {
-        let Some(selector) = &budget.selector else { return };
+        let Some(selector) = known(budget) else { return };
         let Some(budgets) = self.namespaces.get_mut(budget.namespace.as_str()) else { return };
         for label in required_labels(selector).into_iter().flatten() {
             if let Some(set) = budgets.by_label.get_mut(&label) {
@@ -94,14 +95,13 @@ impl BudgetIndex {
 }
 
 /// Labels of which a pod has to have one for the selector to match; none if there are no such labels, or too many.
-fn required_labels(selector: &LabelSelector) -> Option<Vec<(Box<str>, Box<str>)>> {
-    if let Some((key, value)) = selector.match_labels.iter().next() {
-        return Some(vec![label(key, value)]);
-    }
-    let is_short = |values: &[String]| values.len() <= MAX_VALUES;
-    let mut requirements = selector.match_expressions.iter();
-    let found = requirements.find(|it| it.operator == "In" && is_short(&it.values))?;
-    Some(found.values.iter().map(|value| label(&found.key, value)).collect())
+fn required_labels(selector: &BudgetSelector) -> Option<Vec<(Box<str>, Box<str>)>> {
+    Some(selector.required_labels(MAX_VALUES)?.map(|(key, value)| label(key, value)).collect())
+}
+
+/// The selector, if a pod can be compared with it.
+fn known(budget: &PodDisruptionBudget) -> Option<&BudgetSelector> {
+    budget.selector.as_ref().filter(|selector| !matches!(selector, BudgetSelector::Unknown { .. }))
 }
 
 fn label(key: &str, value: &str) -> (Box<str>, Box<str>) {
@@ -111,8 +111,8 @@ fn label(key: &str, value: &str) -> (Box<str>, Box<str>) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use drydock_api::metav1::LabelSelectorRequirement;
-    use drydock_runtime::Store;
+    use drydock_api::metav1::{LabelSelector, LabelSelectorRequirement};
+    use drydock_runtime::{Pod, Store};
     use parking_lot::Mutex;
     use proptest::prelude::*;
 
@@ -157,18 +157,24 @@ mod tests {
                 let name = format!("budget-{name}");
                 match change {
                     Some(selector) => store.apply(PodDisruptionBudget {
-                        name, namespace: namespace.to_owned(), selector, ..Default::default()
+                        name,
+                        namespace: namespace.to_owned(),
+                        selector: selector.map(BudgetSelector::from),
+                        ..Default::default()
                     }),
                     None => store.delete(&drydock_runtime::ObjectKey::new(namespace, &name)),
                 }
             }
             for namespace in NAMESPACES {
-                let covers = |budget: &Arc<PodDisruptionBudget>| budget.namespace == namespace && budget.covers(&labels);
+                let pod = Pod { labels: labels.clone().into(), ..Pod::default() };
+                let covers = |budget: &Arc<PodDisruptionBudget>| {
+                    budget.namespace == namespace && budget.covers(&pod) == Some(true)
+                };
                 let scanned: Vec<_> =
                     store.all().iter().filter(|it| covers(it)).map(|it| it.name.clone()).collect();
                 let mut found = Vec::new();
                 index.lock().visit(namespace, &labels, |budget| {
-                    found.extend(budget.covers(&labels).then(|| budget.name.clone()));
+                    found.extend((budget.covers(&pod) == Some(true)).then(|| budget.name.clone()));
                     ControlFlow::Continue(())
                 });
                 prop_assert_eq!(scanned, found);
@@ -186,7 +192,7 @@ mod tests {
             let budget = PodDisruptionBudget {
                 name: format!("budget-{at}"),
                 namespace: "ns".to_owned(),
-                selector: Some(LabelSelector { match_labels, ..Default::default() }),
+                selector: Some(LabelSelector { match_labels, ..Default::default() }.into()),
                 ..Default::default()
             };
             index.update(&ObjectChange::between(None, Some(budget.into())));
@@ -194,7 +200,7 @@ mod tests {
         let of_all = PodDisruptionBudget {
             name: "z".to_owned(),
             namespace: "ns".to_owned(),
-            selector: Some(LabelSelector::default()),
+            selector: Some(BudgetSelector::default()),
             ..Default::default()
         };
         index.update(&ObjectChange::between(None, Some(of_all.into())));

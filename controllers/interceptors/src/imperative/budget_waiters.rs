@@ -151,13 +151,17 @@ impl BudgetWaiters {
     }
 
     /// Lets a request wait for a change of the budgets that keep its pod; it keeps its place if it waits for
-    /// them already.
+    /// them already. Where none is known to cover the pod, it waits for the one that the host has named.
     pub(crate) fn wait_for(&mut self, key: &ObjectKey, check: &BudgetCheck) {
         if let Some(tracked) = self.requests.get_mut(key) {
             tracked.awaits_met = check.keeps_unhealthy();
         }
+        let named = match check {
+            BudgetCheck::Allows(None) => self.named_by_host(key),
+            _ => check.budget().cloned(),
+        };
         match (self.requests.get(key).and_then(|m| m.waiting.as_ref()), check) {
-            (Some(WaitingFor::Disruption(waited, _)), _) if check.budget() == Some(waited) => return,
+            (Some(WaitingFor::Disruption(waited, _)), _) if named.as_ref() == Some(waited) => return,
             (Some(WaitingFor::EitherChanges(waited)), BudgetCheck::Several(budgets)) if waited == budgets => {
                 return;
             }
@@ -169,11 +173,17 @@ impl BudgetWaiters {
             for budget in budgets {
                 self.behind_two.entry(budget.clone()).or_default().insert(key.clone());
             }
-        } else if let Some(budget) = check.budget() {
+        } else if let Some(budget) = named {
             self.sequence += 1;
             tracked.waiting = Some(WaitingFor::Disruption(budget.clone(), self.sequence));
-            self.behind_one.entry(budget.clone()).or_default().insert((self.sequence, key.clone()));
+            self.behind_one.entry(budget).or_default().insert((self.sequence, key.clone()));
         }
+    }
+
+    /// The budget that the host named when it last refused the request's pod.
+    fn named_by_host(&self, key: &ObjectKey) -> Option<ObjectKey> {
+        let name = self.requests.get(key)?.attempts.named_budget()?;
+        Some(ObjectKey::new(&key.namespace, name))
     }
 
     pub(crate) fn stop_waiting(&mut self, key: &ObjectKey) {
@@ -212,9 +222,12 @@ impl BudgetWaiters {
                 waiting().filter(awaits_met).map(at_once).collect(),
             ),
         };
-        for (key, _) in &offered {
+        for (key, is_offered) in
+            offered.iter().map(|(key, _)| (key, true)).chain(others.iter().map(|(key, _)| (key, false)))
+        {
             if let Some(tracked) = self.requests.get_mut(key) {
-                tracked.is_offered = true;
+                tracked.is_offered |= is_offered;
+                tracked.attempts.named_budget_changed();
             }
         }
         let others = self.paced(budget, others, now);

@@ -314,6 +314,19 @@ fn the_names_of_several_budgets_stay_and_the_words_are_of_what_blocks() {
     assert!(message(&told).contains("(\"a\" and \"b\" at least)"), "{}", message(&told));
 }
 
+/// Two budgets of which only the host knows that they cover the pod kept it for a quarter of an hour after they had changed.
+#[test]
+fn what_several_unknown_budgets_keep_is_asked_for_every_two_minutes() {
+    let unknown = BudgetCheck::Allows(None);
+    let refused = |result: &EvictionResult| {
+        after(&(0..20).map(|second| (result.clone(), unknown.clone(), second)).collect::<Vec<_>>())
+    };
+    let is_asked =
+        |result: &EvictionResult, second| next_step(Some(&pod()), &unknown, &refused(result), at(second)).ask;
+    assert!(!is_asked(&EvictionResult::ManyBudgets, 100) && is_asked(&EvictionResult::ManyBudgets, 140));
+    assert!(!is_asked(&budget(), 140), "of one the name is known, and its change wakes the pod");
+}
+
 /// The budget's minAvailable was lowered and other evictions used its disruptions: it was still shown as a budget
 /// that never allows an eviction.
 #[test]

@@ -5,8 +5,11 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
+use drydock_api::metav1::LabelSelector;
 use drydock_runtime::PodDisruptionBudget;
+use drydock_runtime::cache::BudgetSelector;
 use drydock_runtime::testing::context;
+use serde_json::json;
 
 use super::super::testing::{
     HostCalls, RunningInterceptor, accepted, budget, denied, no_disruption, pod, request, several, withdrawn,
@@ -22,6 +25,37 @@ async fn a_pod_that_two_budgets_cover_is_asked_for_when_one_of_them_is_deleted()
     running.until_kept("p", 1).await;
     running.context.caches.budgets.delete(&budgets[0].key());
     running.until_evicted("p").await;
+}
+
+/// The selector of the budget is too large to be kept: no change of the budget woke the pod, which stayed for up to a quarter
+/// of an hour after it might have gone.
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_a_budget_keeps_of_which_only_the_host_knows_is_asked_for_when_that_budget_changes() {
+    let values: Vec<String> = (0..10_000).map(|value| value.to_string()).collect();
+    let selector = json!({"matchExpressions": [{"key": "k", "operator": "NotIn", "values": values}]});
+    let selector = serde_json::from_value(selector).unwrap();
+    let huge = |name: &str, version: &str, allowed: i32| PodDisruptionBudget {
+        selector: Some(BudgetSelector::from(LabelSelector::clone(&selector))),
+        ..budget(name, version, allowed)
+    };
+    let mut running = RunningInterceptor::start(&[huge("b", "1", 0)], &["p"], |_| {
+        let (code, mut body) = no_disruption();
+        body["details"]["causes"][0]["message"] =
+            json!("The disruption budget b needs 2 healthy pods and has 2");
+        (code, body)
+    });
+    running.until_evicted("p").await;
+    running.until_kept("p", 1).await;
+    let before = tokio::time::Instant::now();
+    running.context.caches.budgets.apply(huge("b", "2", 1));
+    running.until_evicted("p").await;
+    assert!(before.elapsed() < Duration::from_secs(1), "{:?}", before.elapsed());
+    // Another budget's change is no reason.
+    let before = tokio::time::Instant::now();
+    running.context.caches.budgets.apply(huge("c", "1", 1));
+    running.context.caches.budgets.apply(huge("c", "2", 2));
+    running.until_evicted("p").await;
+    assert!(before.elapsed() > Duration::from_secs(5), "{:?}", before.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use drydock_api::eviction_request::{EvictionRequest, LocalPodReference, Requeste
 use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, NodeMaintenanceStatus, PodType};
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::node::CORDONED_BY;
-use drydock_runtime::cache::{api, api_all};
+use drydock_runtime::cache::{api, api_all, bounded};
 use drydock_runtime::{Cacheable, ControllerContext, Node, Pod, patch};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
@@ -22,6 +22,9 @@ use crate::observed::asked_again::ASKED_AGAIN_ANNOTATION;
 
 /// Nodes that are read at once to confirm that they are empty.
 const CONFIRM_AT_ONCE: usize = 8;
+
+/// Most pods of a page of such a read.
+const CONFIRM_PAGE: u32 = 100;
 
 /// How a write ended, when nothing failed.
 pub(crate) enum WriteResult {
@@ -208,14 +211,23 @@ impl ActionWriter {
     }
 
     async fn confirm_empty(self, node: String, last: PodType) -> Result<bool, kube::Error> {
-        let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        let pods = api_all::<Pod>(&self.context.client).list(&params).await?;
+        // Pods that have run to their end count nowhere, and there may be thousands.
+        let fields = format!("spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed");
+        let mut params = ListParams::default().fields(&fields).limit(CONFIRM_PAGE);
+        let pods = api_all::<Pod>(&bounded(self.context.client.clone()));
         let is_left = |pod: &Pod| self.config.counts(pod) && pod.pod_type() <= last;
-        let is_empty = !pods.items.iter().any(|pod| is_left(&pod.object));
-        if is_empty {
-            self.observed.confirm(&node, last);
+        loop {
+            let page = pods.list(&params).await?;
+            if page.items.iter().any(|pod| is_left(&pod.object)) {
+                return Ok(false);
+            }
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params.continue_token = Some(token),
+                None => break,
+            }
         }
-        Ok(is_empty)
+        self.observed.confirm(&node, last);
+        Ok(true)
     }
 
     async fn finalizer(&self, maintenance: &NodeMaintenance) -> Result<WriteResult, kube::Error> {

@@ -159,8 +159,32 @@ async fn a_node_on_which_the_host_still_knows_a_pod_is_not_called_drained() {
             "{phase}"
         );
         let seen = seen.lock().unwrap();
-        assert!(seen[0].1.contains("fieldSelector=spec.nodeName%3Dn"), "{}", seen[0].1);
+        let fields =
+            "fieldSelector=spec.nodeName%3Dn%2Cstatus.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
+        assert!(seen[0].1.contains(fields) && seen[0].1.contains("limit="), "{}", seen[0].1);
         assert!(!seen[0].1.contains("resourceVersion"), "the read must not be served from an old state");
+    }
+}
+
+/// All pods of the node were read at once, of up to 1.5 MiB each, for eight nodes at a time.
+#[tokio::test]
+async fn a_node_is_read_in_pages_up_to_the_first_pod_that_is_left() {
+    for (left_on, written) in [(Some(2), false), (None, true)] {
+        let (writer, seen) = writer(move |n, _, path| {
+            if path.starts_with("/api/v1/nodes") {
+                return json!({ "metadata": { "name": "n", "resourceVersion": "5" } });
+            }
+            let phase = if left_on == Some(n) { "Running" } else { "Succeeded" };
+            let pod = json!({ "metadata": { "name": "p", "namespace": "ns" }, "status": { "phase": phase } });
+            let more = if n < 3 { format!("page-{n}") } else { String::new() };
+            json!({ "kind": "PodList", "apiVersion": "v1", "metadata": { "continue": more }, "items": [pod] })
+        });
+        let result = writer.write(&drained(Some(PodType::Static))).await.unwrap();
+        assert_eq!(matches!(result, WriteResult::At(5)), written);
+        let seen = seen.lock().unwrap();
+        let lists = seen.iter().filter(|(_, path, _)| path.starts_with("/api/v1/pods")).count();
+        assert_eq!(lists, left_on.unwrap_or(3));
+        assert!(seen[1].1.contains("continue=page-1"), "{}", seen[1].1);
     }
 }
 

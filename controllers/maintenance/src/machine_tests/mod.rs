@@ -10,6 +10,7 @@ mod conditions;
 mod cordon;
 mod drain;
 mod gone;
+mod hidden_labels;
 mod kept;
 mod metrics;
 mod milestones;

@@ -23,6 +23,28 @@ fn nobody_is_asked_to_leave_before_the_targets_that_say_so_are_stored() {
     assert_eq!((sim.requested(), sim.status("m").drain_plan_position), (vec!["high".to_owned()], Some(1)));
 }
 
+/// A tenant gave a pod more labels than a cache keeps: it was asked to leave in the tier of a selector that spares pods with
+/// one of them.
+#[test]
+fn a_pod_of_which_not_all_labels_are_known_leaves_with_those_that_no_selector_names() {
+    let mut sim = Sim::new(&["a"]);
+    let labels: serde_json::Map<_, _> = (0..300).map(|at| (format!("a{at:03}"), json!(""))).collect();
+    sim.pod("a", "cut", &json!({ "metadata": { "labels": labels } }));
+    sim.pod("a", "other", &json!({}));
+    let sparing = json!({ "matchExpressions": [{ "key": "keep", "operator": "DoesNotExist" }] });
+    let entry = json!({ "podPriority": i32::MAX, "podType": "Default" });
+    let selective = json!({ "podPriority": i32::MAX, "podType": "Default", "podSelector": sparing });
+    sim.maintenance_with("m", "Drain", json!([selective, entry]), &["a"]);
+    sim.settle();
+    assert_eq!(sim.requested(), ["other"]);
+    sim.remove_pod("other");
+    // Nor do the stored targets of the first tier cover it.
+    sim.settle_but(&Task::Status("m".into()));
+    assert!(sim.requested().is_empty());
+    sim.settle();
+    assert_eq!(sim.requested(), ["cut"]);
+}
+
 /// After a restart the stored targets were read as the position in the plan: a maintenance that another one
 /// limits continued too far ahead.
 #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use drydock_api::node_maintenance::NodeMaintenanceNodeStatus;
 use drydock_api::node_maintenance::limits::{MAX_NODE_STATUSES_BYTES, MAX_NODES, MAX_OBJECT_BYTES};
 
 use super::*;
@@ -125,6 +126,59 @@ fn a_status_leaves_room_for_the_rest_of_the_object() {
     let size = drydock_machinery::object::json_len(&*sim.world.maintenances[0]);
     assert!(size <= MAX_OBJECT_BYTES && size > MAX_OBJECT_BYTES - 150_000, "{size}");
     assert_eq!(sim.drained("m"), pair("False", "StatusTooLarge"));
+}
+
+/// A cache drops labels and annotations: statuses were written that did not fit beside them, and the storage refused each.
+#[test]
+fn a_status_leaves_room_for_what_a_cache_has_dropped_from_the_object() {
+    let mut sim = with_a_long_selector();
+    sim.change("m", |m| {
+        m.metadata.trimmed_bytes = 250_000;
+        m.status.node_statuses.truncate(10);
+    });
+    sim.remove_pod("first");
+    sim.settle();
+    let size = drydock_machinery::object::json_len(&*sim.world.maintenances[0]) + 250_000;
+    assert!(size <= MAX_OBJECT_BYTES && size > MAX_OBJECT_BYTES - 150_000, "{size}");
+}
+
+/// One creator's maintenances took gigabytes in each cache: the statuses, which the controllers write, had no bound together.
+#[test]
+fn the_statuses_of_all_maintenances_have_a_bound_together_and_each_has_a_small_one() {
+    let mut sim = Sim::new(&["small"]);
+    (0..40).for_each(|n| sim.node(&format!("n{n:02}"), false));
+    // Few and long names, so that they are counted quickly.
+    let long: Vec<_> =
+        (0..13).map(|n| json!({ "nodeRef": { "name": format!("{n:02}{}", "n".repeat(107_000)) } })).collect();
+    let long: Vec<NodeMaintenanceNodeStatus> = serde_json::from_value(json!(long)).unwrap();
+    for n in 0..37 {
+        let name = format!("full{n:02}");
+        sim.maintenance(&name, "Complete", &["none"]);
+        sim.change(&name, |m| {
+            m.metadata.finalizers.clear();
+            m.status.node_statuses.clone_from(&long);
+        });
+    }
+    let nodes: Vec<String> = (0..40).map(|n| format!("n{n:02}")).collect();
+    let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
+    nodes.iter().for_each(|node| sim.pod(node, &format!("pod-{node}"), &json!({})));
+    sim.maintenance("large", "Drain", &nodes);
+    sim.maintenance("little", "Drain", &["small"]);
+    // A long selector in each of forty statuses.
+    let values: Vec<String> = (0..100).map(|n| format!("{BIG}{n}")).collect();
+    let selector = json!({ "matchExpressions": [{ "key": "app", "operator": "NotIn", "values": values }] });
+    let plan = json!([{ "podPriority": i32::MAX, "podType": "Default", "podSelector": selector },
+        { "podPriority": i32::MAX, "podType": "Default" }]);
+    sim.change("large", |m| m.spec.drain_plan = serde_json::from_value(plan).unwrap());
+    sim.settle();
+    assert_eq!(sim.drained("large"), pair("False", "StatusTooLarge"));
+    let message = sim.says("large", DRAINED).unwrap().2;
+    assert!(message.contains("delete node maintenances that are complete"), "{message}");
+    assert_eq!(sim.status("little").node_statuses.len(), 1);
+    sim.world.maintenances.retain(|m| !m.metadata.name.starts_with("full"));
+    sim.settle();
+    assert_eq!(sim.drained("large"), pair("False", "Draining"));
+    assert_eq!(sim.requested().len(), 40);
 }
 
 /// As many nodes as one maintenance holds, all cordoned and in its status; the first has a pod.

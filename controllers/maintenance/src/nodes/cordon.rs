@@ -36,6 +36,8 @@ pub(crate) fn decide(
                 uncordon_conflicts.note(view, node, *times, decision);
             }
             hold(node, by)
+        } else if view.may_be_held(&node.name) {
+            None
         } else {
             release(node, by).or_else(|| release_never_started(&never_started_nodes, node))
         };

@@ -218,5 +218,5 @@ fn is_recorded(node: &Node, last: PodType) -> bool {
 fn selects_name(maintenance: &NodeMaintenance, name: &str) -> bool {
     let labels = BTreeMap::from([(HOST_NAME.to_owned(), name.to_owned())]);
     let selector = maintenance.spec.node_selector.as_ref();
-    selector.is_some_and(|selector| node_selector::matches(selector, name, &labels))
+    selector.is_some_and(|selector| node_selector::matches(selector, name, &labels) == Some(true))
 }

@@ -10,7 +10,7 @@ use drydock_api::node_maintenance::{
 use drydock_api::text::{are, counted};
 use drydock_api::time::format_seconds;
 use drydock_runtime::events::Severity;
-use drydock_runtime::events::reasons::STATUS_TOO_LARGE;
+use drydock_runtime::events::reasons::{NODE_LABELS_UNKNOWN, STATUS_TOO_LARGE};
 use drydock_runtime::guide::advice;
 use jiff::Timestamp;
 
@@ -79,6 +79,9 @@ impl StatusBuilder<'_, '_> {
         {
             return (false, STATUS_TOO_LARGE, message);
         }
+        if let Some(message) = self.undecided() {
+            return (false, NODE_LABELS_UNKNOWN, message);
+        }
         if let Some(condition) = self.without_nodes(asked) {
             return condition;
         }
@@ -116,6 +119,18 @@ impl StatusBuilder<'_, '_> {
         let selected =
             if total == 1 { "selected node".to_owned() } else { format!("{total} selected nodes") };
         (true, "AllPodsTerminated", format!("All pods{which} have left the {selected}"))
+    }
+
+    /// The message if it is not known of nodes whether they are selected.
+    fn undecided(&self) -> Option<String> {
+        let nodes = self.view.undecided_of(self.i);
+        let first = nodes.first()?;
+        Some(format!(
+            "It is not known whether {} {} selected, {first} among them: they have more labels than are kept. Remove labels from \
+             them, or select nodes by metadata.name or by a label in node-restriction.kubernetes.io",
+            counted(nodes.len(), "node", "nodes"),
+            are(nodes.len())
+        ))
     }
 
     /// The condition if nodes have gone that were not drained, or if no node is selected; none otherwise.
@@ -163,7 +178,11 @@ impl StatusBuilder<'_, '_> {
 
 /// The message if something does not fit into the status without which pods are not asked to leave.
 fn too_large_message(fitted: &Fitted, nodes: usize) -> Option<String> {
-    let advice = "select fewer nodes, and drain the others in further maintenances";
+    let advice = if fitted.all_are_full {
+        "delete node maintenances that are complete: the statuses of all have no more room together"
+    } else {
+        "select fewer nodes, and drain the others in further maintenances"
+    };
     match fitted {
         Fitted { held: true, .. } => Some(format!(
             "No further pods are asked to leave: the next drain targets of {} do not fit into the status. Use \
@@ -181,15 +200,16 @@ fn too_large_message(fitted: &Fitted, nodes: usize) -> Option<String> {
     }
 }
 
-/// The event that something does not fit into the status any more.
-pub(super) fn too_large(maintenance: &NodeMaintenance, status: &NodeMaintenanceStatus) -> Option<EventDraft> {
-    let says = |status: &NodeMaintenanceStatus| {
-        find_condition(&status.conditions, DRAINED)
-            .filter(|drained| drained.reason == STATUS_TOO_LARGE)
-            .cloned()
-    };
-    let message = says(status).filter(|_| says(&maintenance.status).is_none())?.message;
-    Some(EventDraft::of(maintenance, Severity::Warning, STATUS_TOO_LARGE, message))
+/// The event that the drain cannot go on, or end, until somebody changes something: what it needs does not fit into the status any
+/// more, or labels of nodes are not known.
+pub(super) fn stuck(maintenance: &NodeMaintenance, status: &NodeMaintenanceStatus) -> Option<EventDraft> {
+    [STATUS_TOO_LARGE, NODE_LABELS_UNKNOWN].into_iter().find_map(|reason| {
+        let says = |status: &NodeMaintenanceStatus| {
+            find_condition(&status.conditions, DRAINED).filter(|drained| drained.reason == reason).cloned()
+        };
+        let message = says(status).filter(|_| says(&maintenance.status).is_none())?.message;
+        Some(EventDraft::of(maintenance, Severity::Warning, reason, message))
+    })
 }
 
 /// Nodes that a live read must confirm to be empty, because Drained or WorkloadsDrained turns True, or is

@@ -22,6 +22,8 @@ pub(crate) struct Fitted {
     pub(crate) dropped: Vec<String>,
     /// Whether the targets are those of the stored status, because higher ones would not fit: the drain stands still.
     pub(crate) held: bool,
+    /// Whether all maintenances together leave less room than the object has.
+    pub(crate) all_are_full: bool,
 }
 
 impl Fitted {
@@ -41,7 +43,8 @@ impl Fitted {
 
 /// Bytes that the node statuses of a maintenance may have, beside the rest of the object.
 pub(crate) fn max_bytes(maintenance: &NodeMaintenance) -> usize {
-    let rest = json_len(&maintenance.metadata) + json_len(&maintenance.spec) + REST_OF_STATUS_BYTES;
+    let kept = json_len(&maintenance.metadata) + json_len(&maintenance.spec);
+    let rest = kept + maintenance.metadata.trimmed_bytes + REST_OF_STATUS_BYTES;
     MAX_NODE_STATUSES_BYTES.min(MAX_OBJECT_BYTES.saturating_sub(rest))
 }
 
@@ -85,7 +88,7 @@ pub(crate) fn fit(
     }
     let kept: HashSet<&str> = statuses.iter().map(|status| status.node_ref.name.as_str()).collect();
     let dropped: Vec<String> = all.into_iter().filter(|name| !kept.contains(name.as_str())).collect();
-    Fitted { left_out: dropped.len(), dropped, statuses, held }
+    Fitted { left_out: dropped.len(), dropped, statuses, held, all_are_full: false }
 }
 
 /// Puts the stored targets back. If they do not fit beside the present counts, which have grown, also puts the

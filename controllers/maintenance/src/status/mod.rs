@@ -4,6 +4,7 @@ pub(crate) mod cordoned;
 mod drained;
 mod fast_forwards;
 mod fit;
+mod status_bytes;
 mod unscheduled;
 mod ways_out;
 mod will_be_lost;
@@ -35,6 +36,7 @@ use crate::world::recorded::{self, LeftOut};
 
 use self::fast_forwards::FastForwards;
 use self::fit::Fitted;
+use self::status_bytes::StatusBytes;
 use self::unscheduled::EvictedControllers;
 use self::will_be_lost::BarePods;
 
@@ -57,6 +59,7 @@ pub(crate) struct StatusSources<'m> {
 pub(crate) struct StatusMemory {
     pub(crate) settled: Settled,
     pub(crate) left_out: LeftOut,
+    pub(crate) bytes: StatusBytes,
     pub(crate) evicted_controllers: EvictedControllers,
     pub(crate) bare_pods: BarePods,
     pub(crate) fast_forwards: FastForwards,
@@ -71,6 +74,9 @@ pub(crate) fn decide(
 ) {
     memory.settled.update(view);
     memory.left_out.update(view.world);
+    if memory.bytes.update(view.world) {
+        memory.left_out.forget_all();
+    }
     memory.evicted_controllers.update(view);
     memory.bare_pods.update(view);
     memory.fast_forwards.update(view, decision);
@@ -79,7 +85,8 @@ pub(crate) fn decide(
             decision.wake_at(until);
             continue;
         }
-        let now = StatusBuilder { view, sources, i, maintenance };
+        let room = memory.bytes.room(maintenance);
+        let now = StatusBuilder { view, sources, i, maintenance, room };
         let ((mut status, dropped), bare_pods) = (now.desired(), now.will_be_lost());
         memory.left_out.note(maintenance, view.nodes_of(i).len(), dropped);
         let unschedulable = memory.evicted_controllers.condition(view, maintenance, decision);
@@ -96,7 +103,8 @@ pub(crate) fn decide(
         let confirm = drained::to_confirm(maintenance, &status, sources.emptied, view.now);
         let mut events = memory.fast_forwards.events(view, i, maintenance, decision);
         events.extend(unschedulable_note.into_iter().chain(bare_note));
-        events.extend(drained::too_large(maintenance, &status));
+        memory.bytes.note(maintenance, &status);
+        events.extend(drained::stuck(maintenance, &status));
         let (maintenance, status) = (maintenance.clone(), Box::new(status));
         decision.add(Action::Status { maintenance, status, confirm, events });
     }
@@ -107,6 +115,8 @@ struct StatusBuilder<'v, 'a> {
     sources: &'v StatusSources<'v>,
     i: usize,
     maintenance: &'v NodeMaintenance,
+    /// Bytes that all maintenances together leave for its node statuses.
+    room: usize,
 }
 
 impl StatusBuilder<'_, '_> {
@@ -196,8 +206,10 @@ impl StatusBuilder<'_, '_> {
             ..(*status).clone()
         }));
         statuses.sort_by(|a, b| a.node_ref.cmp(&b.node_ref));
-        let max_bytes = fit::max_bytes(self.maintenance);
+        let of_object = fit::max_bytes(self.maintenance);
+        let max_bytes = of_object.min(self.room);
         let mut fitted = fit::fit(statuses, &old, max_bytes);
+        fitted.all_are_full = self.room < of_object;
         fitted.left_out += selected.len() - nodes.len();
         let workloads = self.sources.gone.of(self.maintenance, PodType::Default);
         fitted.add(self.gone().into_iter().flat_map(|gone| gone.statuses(workloads)), max_bytes);

@@ -117,7 +117,7 @@ impl<'a> Recorded<'a> {
     /// Whether the targets that a node's statuses show cover a pod.
     pub(crate) fn cover(&self, pod: &Pod) -> bool {
         let mut targets = self.0.get(pod.node_name.as_str()).into_iter().flatten().copied().flatten();
-        targets.any(|target| target.covers(pod.pod_type(), pod.priority, &pod.labels))
+        targets.any(|target| target.covers(pod.pod_type(), pod.priority, pod.known_labels()))
     }
 }
 
@@ -179,6 +179,11 @@ impl LeftOut {
         let known = self.0.entry(uid.clone()).or_insert_with(new);
         known.selected = selected;
         known.nodes.extend(nodes);
+    }
+
+    /// Forgets all, so that all nodes are tried again.
+    pub(crate) fn forget_all(&mut self) {
+        self.0.clear();
     }
 
     /// Forgets maintenances that are gone.

@@ -20,6 +20,8 @@ pub(crate) struct WorldView<'a> {
     pub(crate) now: Timestamp,
     /// The nodes that each maintenance selects, by name; in the order of `world.maintenances`.
     pub(crate) selected: Vec<Vec<&'a Arc<Node>>>,
+    /// The nodes of which it is not known whether a maintenance selects them, by its place.
+    undecided: HashMap<usize, Vec<&'a str>>,
     /// Maintenances in Cordon or Drain of each node, in the order of their creation.
     pub(crate) holders: HashMap<&'a str, Vec<usize>>,
     /// The last type that the maintenances in Drain of each node drain.
@@ -72,6 +74,7 @@ impl<'a> WorldView<'a> {
             config,
             now,
             selected,
+            undecided: undecided(world),
             last_types: last_types(world, &holders),
             holders,
             counted,
@@ -146,6 +149,17 @@ impl<'a> WorldView<'a> {
         self.holders.contains_key(node)
     }
 
+    /// The nodes of which it is not known whether a maintenance selects them.
+    pub(crate) fn undecided_of(&self, maintenance: usize) -> &[&'a str] {
+        self.undecided.get(&maintenance).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Whether a maintenance in Cordon or Drain may hold a node, for all that is known.
+    pub(crate) fn may_be_held(&self, node: &str) -> bool {
+        let holds = |i: &usize| self.world.maintenances.get(*i).is_some_and(|m| m.spec.stage.holds_nodes());
+        self.is_held(node) || self.undecided.iter().any(|(i, nodes)| holds(i) && nodes.contains(&node))
+    }
+
     /// Whether pods of a node may be asked to leave: it is cordoned, and so is each node of its maintenances,
     /// or the first attempt to cordon that one has failed or takes too long.
     pub(crate) fn may_ask_on(&self, node: &str) -> bool {
@@ -163,10 +177,32 @@ impl<'a> WorldView<'a> {
     }
 }
 
-/// Whether a maintenance selects a node.
+/// Whether a maintenance selects a node. While that depends on a label that is not known, a node stays selected of which the
+/// maintenance has a status: a kubelet could otherwise take its node out of a drain by giving it thousands of labels.
 pub(crate) fn selects(maintenance: &NodeMaintenance, node: &Node) -> bool {
-    let selector = maintenance.spec.node_selector.as_ref();
-    selector.is_some_and(|s| node_selector::matches(s, &node.name, &node.labels))
+    let has_status =
+        || maintenance.status.node_statuses.iter().any(|status| status.node_ref.name == node.name);
+    is_selected(maintenance, node).unwrap_or_else(has_status)
+}
+
+/// Whether the selector of a maintenance selects a node; none if that depends on a label that is not known.
+fn is_selected(maintenance: &NodeMaintenance, node: &Node) -> Option<bool> {
+    let Some(selector) = &maintenance.spec.node_selector else { return Some(false) };
+    node_selector::matches(selector, &node.name, node.known_labels())
+}
+
+/// The nodes of which it is not known whether a maintenance selects them, by its place.
+fn undecided(world: &World) -> HashMap<usize, Vec<&str>> {
+    let nodes: Vec<_> = world.nodes.values().filter(|node| node.labels_cut_from.is_some()).collect();
+    if nodes.is_empty() {
+        return HashMap::new();
+    }
+    let of = |maintenance: &NodeMaintenance| {
+        let nodes = nodes.iter().filter(|node| is_selected(maintenance, node).is_none());
+        nodes.filter(|node| !selects(maintenance, node)).map(|node| node.name.as_str()).collect::<Vec<_>>()
+    };
+    let each = world.maintenances.iter().enumerate().map(|(i, maintenance)| (i, of(maintenance)));
+    each.filter(|(_, nodes)| !nodes.is_empty()).collect()
 }
 
 fn holders<'a>(world: &'a World, selected: &[Vec<&'a Arc<Node>>]) -> HashMap<&'a str, Vec<usize>> {

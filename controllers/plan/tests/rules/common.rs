@@ -62,7 +62,12 @@ pub fn plan(maintenances: &mut [DrainingMaintenance], pods: &[TestPod]) -> PlanO
 pub fn look(maintenances: &[DrainingMaintenance], pods: &[TestPod]) -> PlanOutcome {
     let pods = pods.iter();
     let pods: Vec<CountedPod<'_>> = pods
-        .map(|p| CountedPod { node: &p.node, pod_type: p.pod_type, priority: p.priority, labels: &p.labels })
+        .map(|p| CountedPod {
+            node: &p.node,
+            pod_type: p.pod_type,
+            priority: p.priority,
+            labels: (&p.labels).into(),
+        })
         .collect();
     drydock_plan::plan(maintenances, &BTreeMap::new(), &pods)
 }

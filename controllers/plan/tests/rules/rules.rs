@@ -231,7 +231,7 @@ fn the_targets_of_one_that_ended_stay_while_another_was_there_before() {
             node: &p.node,
             pod_type: p.pod_type,
             priority: p.priority,
-            labels: &p.labels,
+            labels: (&p.labels).into(),
         })
         .collect();
     let mut all = [maintenance("m", 1, &entries, &["n"])];

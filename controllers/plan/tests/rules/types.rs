@@ -78,7 +78,7 @@ fn what_a_node_shows_of_a_type_ends_with_the_last_maintenance_that_speaks_of_it(
         node: &p.node,
         pod_type: p.pod_type,
         priority: p.priority,
-        labels: &p.labels,
+        labels: (&p.labels).into(),
     };
     let outcome = drydock_plan::plan(&all, &long.recorded, &[seen]);
     assert_eq!(outcome.targeted, [false]);

@@ -1,13 +1,15 @@
 //! A PodDisruptionBudget, trimmed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-use drydock_api::metav1::LabelSelector;
+use drydock_api::text::cut_bytes;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::Deserialize;
 
+use super::budget_selector::BudgetSelector;
 use super::cacheable::Cacheable;
+use super::pod::Pod;
 
 /// How long the host counts a pod as disrupted that does not terminate.
 const DISRUPTED_FOR: SignedDuration = SignedDuration::from_mins(2);
@@ -27,7 +29,7 @@ pub struct PodDisruptionBudget {
     /// `metadata.generation`
     pub generation: i64,
     /// `spec.selector`; none selects nothing, an empty one everything in the namespace.
-    pub selector: Option<LabelSelector>,
+    pub selector: Option<BudgetSelector>,
     /// `spec.unhealthyPodEvictionPolicy`
     pub unhealthy_policy: UnhealthyPolicy,
     /// `spec.minAvailable`
@@ -65,9 +67,13 @@ pub enum UnhealthyPolicy {
 }
 
 impl PodDisruptionBudget {
-    /// Whether the budget covers a pod with these labels in its namespace.
-    pub fn covers(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.selector.as_ref().is_some_and(|s| s.matches(labels))
+    /// Whether the budget covers a pod of its namespace. None if only the host knows: the selector is too large to be kept,
+    /// or requires something of a label of the pod that is not.
+    pub fn covers(&self, pod: &Pod) -> Option<bool> {
+        match &self.selector {
+            None => Some(false),
+            Some(selector) => selector.matches(pod.known_labels()),
+        }
     }
     /// Until when the host counts pods as disrupted that the eviction API let go and that do not terminate, as after an
     /// eviction that was broken off; none if there are no such pods now (k8s.io/kubernetes
@@ -77,9 +83,7 @@ impl PodDisruptionBudget {
     }
     /// What [`PodDisruptionBudget::covers`] costs at most, in comparisons of strings.
     pub fn comparisons(&self) -> usize {
-        let Some(selector) = &self.selector else { return 1 };
-        let expressions = selector.match_expressions.iter().map(|expression| 1 + expression.values.len());
-        1 + selector.match_labels.len() + expressions.sum::<usize>()
+        1 + self.selector.as_ref().map_or(0, BudgetSelector::comparisons)
     }
     /// Whether the budget's controller has seen the current spec; until then the host refuses every eviction.
     pub fn is_observed(&self) -> bool {
@@ -107,6 +111,22 @@ impl Cacheable for PodDisruptionBudget {
     }
 }
 
+/// Most bytes of a number or a percentage without leading zeros.
+const MAX_AMOUNT: usize = 16;
+
+/// The same number or percentage, without what makes it long: a host takes a megabyte of leading zeros. One that is no
+/// percentage stays none.
+pub fn short_amount(amount: IntOrString) -> IntOrString {
+    let IntOrString::String(text) = amount else { return amount };
+    if text.len() <= MAX_AMOUNT {
+        return IntOrString::String(text);
+    }
+    let digits = text.trim_start_matches('0');
+    let is_zero = !digits.starts_with(|first: char| first.is_ascii_digit());
+    let short = if is_zero && digits.len() < text.len() { format!("0{digits}") } else { digits.to_owned() };
+    IntOrString::String(cut_bytes(&short, MAX_AMOUNT))
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WireBudget {
@@ -128,7 +148,7 @@ struct WireBudgetMeta {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct WireBudgetSpec {
-    selector: Option<LabelSelector>,
+    selector: Option<BudgetSelector>,
     unhealthy_pod_eviction_policy: Option<UnhealthyPolicy>,
     min_available: Option<IntOrString>,
     max_unavailable: Option<IntOrString>,
@@ -155,8 +175,8 @@ impl From<WireBudget> for PodDisruptionBudget {
             generation: wire.metadata.generation,
             selector: wire.spec.selector,
             unhealthy_policy: wire.spec.unhealthy_pod_eviction_policy.unwrap_or_default(),
-            min_available: wire.spec.min_available,
-            max_unavailable: wire.spec.max_unavailable,
+            min_available: wire.spec.min_available.map(short_amount),
+            max_unavailable: wire.spec.max_unavailable.map(short_amount),
             observed_generation: wire.status.observed_generation,
             disruptions_allowed: wire.status.disruptions_allowed,
             current_healthy: wire.status.current_healthy,

@@ -30,6 +30,8 @@ pub trait Cacheable: DeserializeOwned + Clone + fmt::Debug + Send + Sync + 'stat
     fn node(&self) -> Option<&str> {
         None
     }
+    /// Drops what is large and read by no decision, as soon as the object is decoded: a page of a list holds many.
+    fn trim(&mut self) {}
     /// Drops what no decision reads, and takes from `parts` what equals a part of another object, before a cache takes
     /// the object.
     fn compact(&mut self, _parts: &mut SharedParts) {}

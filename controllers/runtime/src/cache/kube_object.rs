@@ -47,7 +47,8 @@ pub struct KubeObject<T> {
 
 impl<'de, T: Cacheable> Deserialize<'de> for KubeObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let object = T::deserialize(deserializer)?;
+        let mut object = T::deserialize(deserializer)?;
+        object.trim();
         let meta = ObjectMeta {
             name: Some(object.name().to_owned()),
             namespace: (!object.namespace().is_empty()).then(|| object.namespace().to_owned()),

@@ -3,7 +3,10 @@
 //! Readers take `Arc`s out of a [`Store`]; the writer half is owned by the reflector that feeds it. Changes are pushed
 //! to handlers, which turn them into keys of a deduplicating queue, so that nothing can pile up.
 
+mod bounded_map;
+mod bounded_pages;
 mod budget;
+mod budget_selector;
 mod cacheable;
 mod caches;
 mod key_index;
@@ -17,7 +20,9 @@ mod shared_parts;
 mod store;
 mod uid_index;
 
-pub use budget::{PodDisruptionBudget, UnhealthyPolicy};
+pub use bounded_pages::bounded;
+pub use budget::{PodDisruptionBudget, UnhealthyPolicy, short_amount};
+pub use budget_selector::BudgetSelector;
 pub use cacheable::{Cacheable, ObjectKey};
 pub use caches::{HostCaches, Select};
 pub use kube_object::{KubeObject, api, api_all, resource};

@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use drydock_api::metav1::KnownLabels;
+use drydock_api::node_maintenance::kubelet_labels::is_always_kept;
+use drydock_api::text::cut_bytes;
 use serde::{Deserialize, Serialize};
 
+use super::bounded_map::{BoundedMap, WantedPairs};
 use super::cacheable::Cacheable;
 use super::pod_wire::null_as_default;
 
@@ -41,9 +45,12 @@ pub struct Node {
     pub uid: String,
     /// `metadata.resourceVersion`
     pub resource_version: String,
-    /// `metadata.labels`
+    /// `metadata.labels`, of which the cache keeps 1,024 pairs and 64 KiB, as of a pod's, and beside them those that
+    /// [no kubelet may set](is_always_kept).
     pub labels: BTreeMap<String, String>,
-    /// `metadata.annotations`
+    /// The first key, in their order, of the labels that are not kept.
+    pub labels_cut_from: Option<Box<str>>,
+    /// `metadata.annotations`, only those of node maintenance.
     pub annotations: BTreeMap<String, String>,
     /// Whether the node is being deleted (`metadata.deletionTimestamp` is set).
     pub deleting: bool,
@@ -51,7 +58,7 @@ pub struct Node {
     pub unschedulable: bool,
     /// `spec.taints`
     pub taints: Vec<Taint>,
-    /// `status.conditions`
+    /// `status.conditions`, those that are read.
     pub conditions: Vec<NodeCondition>,
 }
 
@@ -86,7 +93,27 @@ pub struct NodeCondition {
     pub message: String,
 }
 
+impl NodeCondition {
+    /// What is kept of the condition; none if nothing reads it.
+    fn kept(mut self) -> Option<Self> {
+        for text in [&mut self.status, &mut self.reason, &mut self.message] {
+            if text.len() > MAX_CONDITION_TEXT {
+                *text = cut_bytes(text, MAX_CONDITION_TEXT);
+            }
+        }
+        is_read(&self.type_).then_some(self)
+    }
+}
+
 impl Node {
+    /// The labels that the cache keeps, and from where on there may be others.
+    pub fn known_labels(&self) -> KnownLabels<'_> {
+        KnownLabels {
+            labels: &self.labels,
+            cut_from: self.labels_cut_from.as_deref(),
+            is_always_known: is_always_kept,
+        }
+    }
     /// The condition of a type.
     pub fn condition(&self, type_: &str) -> Option<&NodeCondition> {
         self.conditions.iter().find(|c| c.type_ == type_)
@@ -113,6 +140,43 @@ impl Cacheable for Node {
     }
 }
 
+/// Prefix of the annotations that say who cordoned a node.
+const OF_MAINTENANCE: &str = "nodemaintenance.k8s.io/";
+
+/// Types of conditions that are read: ours, and whether the node is ready.
+fn is_read(type_: &str) -> bool {
+    OUR_CONDITION_TYPES.contains(&type_) || type_ == "Ready"
+}
+
+/// Most bytes of a reason or message of a condition that are kept: more than any of ours has.
+const MAX_CONDITION_TEXT: usize = 8 << 10;
+
+struct KeptNodeLabels;
+
+impl WantedPairs for KeptNodeLabels {
+    /// Selectors of maintenances read labels of nodes. A kubelet sets most labels of its own node.
+    const MAX_PAIRS: usize = 1024;
+    const MAX_BYTES: usize = 64 << 10;
+
+    fn is_wanted(_: &str) -> bool {
+        true
+    }
+    fn is_essential(key: &str) -> bool {
+        is_always_kept(key)
+    }
+}
+
+struct NodeAnnotations;
+
+impl WantedPairs for NodeAnnotations {
+    fn is_wanted(key: &str) -> bool {
+        key.starts_with(OF_MAINTENANCE)
+    }
+    fn is_essential(key: &str) -> bool {
+        key == CORDONED_BY
+    }
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WireNode {
@@ -128,10 +192,8 @@ struct WireNodeMeta {
     uid: String,
     resource_version: String,
     deletion_timestamp: Option<String>,
-    #[serde(deserialize_with = "null_as_default")]
-    labels: BTreeMap<String, String>,
-    #[serde(deserialize_with = "null_as_default")]
-    annotations: BTreeMap<String, String>,
+    labels: BoundedMap<KeptNodeLabels>,
+    annotations: BoundedMap<NodeAnnotations>,
 }
 
 #[derive(Default, Deserialize)]
@@ -149,18 +211,30 @@ struct WireNodeStatus {
     conditions: Vec<NodeCondition>,
 }
 
+/// What is kept of conditions. A kubelet may send any number of one type.
+fn first_of_each_type(conditions: Vec<NodeCondition>) -> Vec<NodeCondition> {
+    let mut first: Vec<NodeCondition> = Vec::new();
+    for condition in conditions.into_iter().filter_map(NodeCondition::kept) {
+        if first.iter().all(|other| other.type_ != condition.type_) {
+            first.push(condition);
+        }
+    }
+    first
+}
+
 impl From<WireNode> for Node {
     fn from(wire: WireNode) -> Self {
         Self {
             name: wire.metadata.name,
             uid: wire.metadata.uid,
             resource_version: wire.metadata.resource_version,
-            labels: wire.metadata.labels,
-            annotations: wire.metadata.annotations,
+            labels_cut_from: wire.metadata.labels.cut_from,
+            labels: wire.metadata.labels.pairs,
+            annotations: wire.metadata.annotations.pairs,
             deleting: wire.metadata.deletion_timestamp.is_some(),
             unschedulable: wire.spec.unschedulable.unwrap_or_default(),
             taints: wire.spec.taints,
-            conditions: wire.status.conditions,
+            conditions: first_of_each_type(wire.status.conditions),
         }
     }
 }

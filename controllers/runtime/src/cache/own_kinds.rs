@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use drydock_api::eviction_request::{self, EvictionRequest};
+use drydock_api::eviction_request::{self, EvictionRequest, pod_labels};
+use drydock_api::json_len;
 use drydock_api::metav1::{FieldsV1, ManagedFieldsEntry};
 use drydock_api::node_maintenance::{self, NodeMaintenance};
+use drydock_api::text::cut_bytes;
 use serde_json::{Map, Value, json};
 
+use super::bounded_map::{BoundedMap, WantedPairs};
 use super::cacheable::Cacheable;
 use super::shared_parts::SharedParts;
 
@@ -27,6 +30,18 @@ impl Cacheable for EvictionRequest {
     }
     fn resource_version(&self) -> &str {
         &self.metadata.resource_version
+    }
+    /// Others may give a request 64 KiB of labels and annotations. Of the labels, the first in the order of their keys are left.
+    fn trim(&mut self) {
+        let meta = &mut self.metadata;
+        meta.owner_references = Vec::new();
+        if meta.annotations.keys().any(|key| !is_read(key)) {
+            Arc::make_mut(&mut meta.annotations).retain(|key, _| is_read(key));
+        }
+        if !BoundedMap::<KeptRequestLabels>::fits(&meta.labels) {
+            let kept = BoundedMap::<KeptRequestLabels>::of(std::mem::take(Arc::make_mut(&mut meta.labels)));
+            (meta.labels, meta.labels_cut_from) = (kept.pairs.into(), kept.cut_from);
+        }
     }
     /// Of the managed fields, which are most of a request, the owners of labels, finalizers and target are left, and
     /// those who have written an interceptor's entry.
@@ -106,9 +121,46 @@ impl Cacheable for NodeMaintenance {
     fn resource_version(&self) -> &str {
         &self.metadata.resource_version
     }
-    fn compact(&mut self, _: &mut SharedParts) {
-        self.metadata.managed_fields = Arc::default();
+    /// Of the metadata that others write, only the finalizers are read, and of the spec no term that selects nothing. The bytes
+    /// of what is dropped are still known: they leave no room for the status.
+    fn trim(&mut self) {
+        let before = json_len(&self.metadata) + json_len(&self.spec);
+        let meta = &mut self.metadata;
+        meta.managed_fields = Arc::default();
+        (meta.labels, meta.annotations, meta.owner_references) = <_>::default();
+        if let Some(selector) = &mut self.spec.node_selector {
+            selector.node_selector_terms.retain(|term| !term.is_empty());
+            selector.node_selector_terms.shrink_to_fit();
+        }
+        if self.spec.reason.len() > MAX_REASON {
+            self.spec.reason = cut_bytes(&self.spec.reason, MAX_REASON);
+        }
+        let after = json_len(&self.metadata) + json_len(&self.spec);
+        self.metadata.trimmed_bytes = before.saturating_sub(after);
     }
+}
+
+/// Most bytes of the reason of a maintenance that are kept: no message repeats as many.
+const MAX_REASON: usize = 4 << 10;
+
+/// Labels of a request: as many as are copied from its pod, and as many of others.
+struct KeptRequestLabels;
+
+impl WantedPairs for KeptRequestLabels {
+    const MAX_PAIRS: usize = 2 * pod_labels::MAX_LABELS;
+    const MAX_BYTES: usize = 2 * pod_labels::MAX_BYTES;
+
+    fn is_wanted(_: &str) -> bool {
+        true
+    }
+    fn is_essential(_: &str) -> bool {
+        false
+    }
+}
+
+/// Whether an annotation of a request is read. All are of node maintenance.
+fn is_read(annotation: &str) -> bool {
+    annotation.starts_with("nodemaintenance.k8s.io/")
 }
 
 #[cfg(test)]
@@ -118,6 +170,7 @@ mod tests {
 
     use drydock_api::eviction_request::pod_labels::{applied_by, changes};
 
+    use super::super::kube_object::KubeObject;
     use super::*;
 
     fn request() -> EvictionRequest {
@@ -152,6 +205,63 @@ mod tests {
             },
         }))
         .unwrap()
+    }
+
+    /// A maintenance with 70,000 labels took 20 MiB.
+    #[test]
+    fn of_the_metadata_of_a_maintenance_names_and_finalizers_are_kept_however_much_there_is() {
+        let labels: Map<_, _> = (0..70_000).map(|at| (format!("k{at}"), json!(""))).collect();
+        let many = |item: Value| vec![item; 1000];
+        let metadata = json!({
+            "name": "m", "uid": "1", "resourceVersion": "7", "finalizers": ["a/b"],
+            "labels": labels, "annotations": {"example.com/a": "x".repeat(200_000)},
+            "ownerReferences": many(json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "1"})),
+            "managedFields": many(json!({"manager": "m", "fieldsV1": {"f:spec": {}}})),
+        });
+        let wire: KubeObject<NodeMaintenance> =
+            serde_json::from_value(json!({"metadata": metadata})).unwrap();
+        let kept = serde_json::to_string(&wire.object.metadata).unwrap();
+        assert!(kept.len() < 200 && kept.contains("a/b") && kept.contains("\"7\""), "{kept}");
+    }
+
+    /// The room that is left for the status is worked out from the cached object: without what was dropped, the object was too
+    /// large for the storage, and each write of the status was refused.
+    #[test]
+    fn the_size_of_a_trimmed_maintenance_is_that_of_the_stored_one() {
+        let terms = [vec![json!({}); 999], vec![json!({"matchFields": [{"key": "metadata.name"}]})]].concat();
+        let object = json!({
+            "metadata": {"name": "m", "labels": {"a": "b"}, "annotations": {"example.com/a": "x".repeat(250_000)},
+                "managedFields": [{"manager": "m", "fieldsV1": {"f:spec": {}}}]},
+            "spec": {"nodeSelector": {"nodeSelectorTerms": terms}, "reason": "r".repeat(10_000)},
+        });
+        let whole: NodeMaintenance = serde_json::from_value(object.clone()).unwrap();
+        let trimmed = serde_json::from_value::<KubeObject<NodeMaintenance>>(object).unwrap().object;
+        let bytes = |it: &NodeMaintenance| json_len(&it.metadata) + json_len(&it.spec);
+        assert_eq!(bytes(&trimmed) + trimmed.metadata.trimmed_bytes, bytes(&whole));
+        let terms = trimmed.spec.node_selector.as_ref().unwrap().node_selector_terms.len();
+        assert_eq!((terms, trimmed.spec.reason.len(), bytes(&trimmed) < 5_000), (1, MAX_REASON, true));
+    }
+
+    /// 64 MiB of requests with the shortest labels took five times as much.
+    #[test]
+    fn of_the_labels_and_annotations_of_a_request_those_are_kept_that_are_read_or_copied() {
+        let many: Map<_, _> = (0..3_000).map(|at| (format!("k{at:04}"), json!(""))).collect();
+        let annotations =
+            json!({"nodemaintenance.k8s.io/maintenances": "[]", "example.com/a": "x".repeat(50_000)});
+        let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "1"});
+        let metadata =
+            json!({"name": "u", "labels": many, "annotations": annotations, "ownerReferences": [owner]});
+        let read = |metadata: Value| {
+            serde_json::from_value::<KubeObject<EvictionRequest>>(json!({ "metadata": metadata }))
+                .unwrap()
+                .object
+        };
+        let meta = read(metadata).metadata;
+        assert_eq!((meta.labels.len(), meta.labels_cut_from.as_deref()), (512, Some("k0512")));
+        assert_eq!(meta.annotations.keys().collect::<Vec<_>>(), ["nodemaintenance.k8s.io/maintenances"]);
+        assert!(meta.owner_references.is_empty());
+        let usual = read(json!({"name": "u", "labels": {"app": "a"}})).metadata;
+        assert_eq!((usual.labels.len(), usual.labels_cut_from), (1, None));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use drydock_api::metav1::KnownLabels;
 use drydock_api::node_maintenance::PodType;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -33,10 +34,16 @@ pub struct Pod {
     pub resource_version: String,
     /// `metadata.creationTimestamp`
     pub creation_timestamp: Option<Timestamp>,
-    /// `metadata.labels`
+    /// `metadata.labels`, of which the cache keeps 256 pairs and 16 KiB: the first in the order of their keys, and
+    /// the few that are always read.
     pub labels: Arc<BTreeMap<String, String>>,
-    /// `metadata.annotations`, only those that name interceptors or mark a mirror pod.
+    /// The first key, in their order, of the labels that are not kept.
+    pub labels_cut_from: Option<Box<str>>,
+    /// `metadata.annotations`, only those that name interceptors or mark a mirror pod. Of too many, those are kept that name
+    /// the interceptors with the highest priorities.
     pub annotations: Arc<BTreeMap<String, String>>,
+    /// How many annotations about interceptors are not kept.
+    pub annotations_left_out: usize,
     /// The owner that controls the pod.
     pub controller: Option<Arc<OwnerRef>>,
     /// `metadata.deletionTimestamp`: when the grace period ends.
@@ -55,9 +62,9 @@ pub struct Pod {
     pub has_empty_dir: bool,
     /// Whether the pod is part of a Workload or PodGroup (`spec.workloadRef`, `spec.schedulingGroup`).
     pub in_group: bool,
-    /// Names in `spec.evictionInterceptors`; none if the field is absent.
+    /// Names in `spec.evictionInterceptors`, the first ones; none if the field is absent.
     pub interceptors: Option<Vec<String>>,
-    /// `spec.evictionResponders`; none if the field is absent.
+    /// `spec.evictionResponders`, those of the highest priorities; none if the field is absent.
     pub responders: Option<Vec<Responder>>,
     /// `status.phase`
     pub phase: PodPhase,
@@ -91,6 +98,17 @@ pub struct OwnerRef {
     pub uid: String,
 }
 
+/// Most bytes of a kind, version, name or UID of an object that can exist: a name has 253 at most. The host checks none of
+/// them in an owner reference.
+const MAX_OWNER_TEXT: usize = 512;
+
+impl OwnerRef {
+    /// Whether there can be such an owner. A reference to one that cannot be counts as none.
+    pub fn may_exist(&self) -> bool {
+        [&self.api_version, &self.kind, &self.name, &self.uid].iter().all(|it| it.len() <= MAX_OWNER_TEXT)
+    }
+}
+
 /// `status.phase`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum PodPhase {
@@ -109,6 +127,10 @@ pub enum PodPhase {
 }
 
 impl Pod {
+    /// The labels that the cache keeps, and from where on there may be others.
+    pub fn known_labels(&self) -> KnownLabels<'_> {
+        KnownLabels { cut_from: self.labels_cut_from.as_deref(), ..KnownLabels::from(&*self.labels) }
+    }
     /// Whether the pod has run to its end (Succeeded or Failed): it counts nowhere.
     pub fn is_terminal(&self) -> bool {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)

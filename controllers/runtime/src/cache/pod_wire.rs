@@ -1,14 +1,74 @@
-//! How a pod is read from JSON: everything that is not listed is skipped without being built.
+//! How a pod is read from JSON: everything that is not listed is skipped without being built, and what tenants can make as
+//! long as they like is bounded.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use drydock_api::eviction_request::interceptor_annotations;
+use drydock_api::text::cut_bytes;
 use jiff::Timestamp;
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
+use super::bounded_map::{BoundedMap, TakePairs, WantedPairs, read_pairs};
 use super::pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Pod, PodPhase, Responder};
+
+/// Most finalizers of a pod that are kept; a message names them.
+const MAX_FINALIZERS: usize = 16;
+/// Most bytes of a finalizer that are kept.
+const MAX_FINALIZER: usize = 512;
+/// Most bytes of the value of an annotation that are kept where there are too many. Those of a priority and a role are fewer.
+const MAX_ANNOTATION: usize = 64;
+/// Most names that are kept of those in the spec of a pod: more than the host takes, and than have turns.
+const MAX_NAMES: usize = 100;
+/// Most bytes of such a name; no domain name is as long.
+const MAX_NAME: usize = 256;
+/// Most bytes of the scheduler's reason that are kept.
+const MAX_UNSCHEDULABLE: usize = 1024;
+
+struct PodLabels;
+
+impl WantedPairs for PodLabels {
+    fn is_wanted(_: &str) -> bool {
+        true
+    }
+    /// Those by which Drydock knows its own pods, and the ReplicaSet's revision of a pod.
+    fn is_essential(key: &str) -> bool {
+        matches!(key, "app.kubernetes.io/name" | "pod-template-hash")
+    }
+}
+
+/// The mirror mark, and the annotations about interceptors: all of them, or those that have the first turns.
+#[derive(Default)]
+struct PodAnnotations {
+    pairs: BTreeMap<String, String>,
+    left_out: usize,
+}
+
+impl TakePairs for PodAnnotations {
+    fn is_wanted(key: &str) -> bool {
+        key == MIRROR_ANNOTATION || key.starts_with(interceptor_annotations::PREFIX)
+    }
+    fn take(&mut self, key: String, value: String) {
+        self.pairs.insert(key, value);
+    }
+    /// A host takes 256 KiB of annotations, which are 4,000 interceptors.
+    fn end(&mut self) {
+        if BoundedMap::<PodLabels>::fits(&self.pairs) {
+            return;
+        }
+        let first = interceptor_annotations::first_in_turn(&self.pairs);
+        let before = self.pairs.len();
+        self.pairs.retain(|key, _| key == MIRROR_ANNOTATION || first.contains(key));
+        self.pairs.values_mut().for_each(|value| *value = cut_bytes(value, MAX_ANNOTATION));
+        self.left_out = before - self.pairs.len();
+    }
+}
+
+impl<'de> Deserialize<'de> for PodAnnotations {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read_pairs(deserializer)
+    }
+}
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -26,10 +86,8 @@ struct WirePodMeta {
     uid: String,
     resource_version: String,
     creation_timestamp: Option<Timestamp>,
-    #[serde(deserialize_with = "null_as_default")]
-    labels: BTreeMap<String, String>,
-    #[serde(deserialize_with = "known_annotations")]
-    annotations: BTreeMap<String, String>,
+    labels: BoundedMap<PodLabels>,
+    annotations: PodAnnotations,
     #[serde(deserialize_with = "null_as_default")]
     owner_references: Vec<WireOwner>,
     deletion_timestamp: Option<Timestamp>,
@@ -116,10 +174,10 @@ struct WireCondition {
 
 impl From<WirePod> for Pod {
     fn from(wire: WirePod) -> Self {
-        let WirePod { metadata: meta, spec, mut status } = wire;
+        let WirePod { metadata: meta, spec, status } = wire;
         let unschedulable = status
             .conditions
-            .iter_mut()
+            .iter()
             .find(|c| c.type_ == "PodScheduled" && c.status == "False" && c.reason == "Unschedulable");
         Self {
             name: meta.name,
@@ -127,28 +185,51 @@ impl From<WirePod> for Pod {
             uid: meta.uid,
             resource_version: meta.resource_version,
             creation_timestamp: meta.creation_timestamp,
-            labels: meta.labels.into(),
-            annotations: meta.annotations.into(),
+            labels_cut_from: meta.labels.cut_from,
+            labels: meta.labels.pairs.into(),
+            annotations_left_out: meta.annotations.left_out,
+            annotations: meta.annotations.pairs.into(),
             controller: meta
                 .owner_references
                 .into_iter()
                 .find(|o| o.controller == Some(true))
-                .map(|o| o.owner.into()),
+                .map(|o| o.owner)
+                .filter(OwnerRef::may_exist)
+                .map(Into::into),
             deletion_timestamp: meta.deletion_timestamp,
             deletion_grace_period_seconds: meta.deletion_grace_period_seconds,
-            finalizers: meta.finalizers,
+            finalizers: meta
+                .finalizers
+                .into_iter()
+                .take(MAX_FINALIZERS)
+                .map(|it| cut_bytes(&it, MAX_FINALIZER))
+                .collect(),
             node_name: spec.node_name.unwrap_or_default(),
             priority: spec.priority.unwrap_or_default(),
             tolerates_drain_taint: spec.tolerations.iter().any(WireToleration::is_for_drain_taint),
             has_empty_dir: spec.volumes.iter().any(|volume| volume.empty_dir.is_some()),
             in_group: spec.workload_ref.is_some() || spec.scheduling_group.is_some(),
-            interceptors: spec.eviction_interceptors.map(|l| l.into_iter().map(|i| i.name).collect()),
-            responders: spec.eviction_responders,
+            interceptors: spec.eviction_interceptors.map(first_names),
+            responders: spec.eviction_responders.map(first_responders),
             phase: status.phase.unwrap_or_default(),
-            unschedulable: unschedulable.map(|c| std::mem::take(&mut c.message).into()),
+            unschedulable: unschedulable.map(|c| cut_bytes(&c.message, MAX_UNSCHEDULABLE).into()),
             ready: status.conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True"),
         }
     }
+}
+
+fn first_names(all: Vec<WireName>) -> Vec<String> {
+    all.into_iter().take(MAX_NAMES).map(|it| cut_bytes(&it.name, MAX_NAME)).collect()
+}
+
+fn first_responders(mut all: Vec<Responder>) -> Vec<Responder> {
+    if all.len() > MAX_NAMES {
+        all.sort_by_key(|it| std::cmp::Reverse(it.priority));
+        all.truncate(MAX_NAMES);
+        all.shrink_to_fit();
+    }
+    all.iter_mut().for_each(|it| it.name = cut_bytes(&it.name, MAX_NAME));
+    all
 }
 
 /// Reads `null` as the default, as Go does.
@@ -158,38 +239,4 @@ where
     D: Deserializer<'de>,
 {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
-}
-
-fn known_annotations<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeMap<String, String>, D::Error> {
-    d.deserialize_option(Annotations)
-}
-
-struct Annotations;
-
-impl<'de> Visitor<'de> for Annotations {
-    type Value = BTreeMap<String, String>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map of strings")
-    }
-    fn visit_none<E>(self) -> Result<Self::Value, E> {
-        Ok(BTreeMap::new())
-    }
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(BTreeMap::new())
-    }
-    fn visit_some<D: Deserializer<'de>>(self, d: D) -> Result<Self::Value, D::Error> {
-        d.deserialize_map(self)
-    }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut kept = BTreeMap::new();
-        while let Some(key) = map.next_key::<String>()? {
-            if key == MIRROR_ANNOTATION || key.starts_with(interceptor_annotations::PREFIX) {
-                kept.insert(key, map.next_value()?);
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(kept)
-    }
 }

@@ -10,6 +10,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
 
+use super::bounded_pages::bounded;
 use super::cacheable::{Cacheable, ObjectKey};
 use super::kube_object::{KubeObject, api_all};
 use super::shared_parts::SharedParts;
@@ -27,6 +28,7 @@ pub async fn reflect<T: Cacheable>(client: Client, store: Store<T>, stop: Cancel
 }
 
 async fn feed<T: Cacheable>(client: Client, store: Store<T>, stop: CancellationToken) {
+    let client = bounded(client);
     let mut stream = std::pin::pin!(watcher(api_all::<T>(&client), watcher::Config::default()));
     let (mut listed, mut parts) = (HashSet::new(), SharedParts::default());
     let (mut failures, mut watch_failures) = (0, WatchFailures::default());

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -140,8 +141,181 @@ fn pod_of_a_workload_or_of_a_pod_group_is_in_a_group() {
 fn budget_without_selector_covers_nothing_and_empty_selector_everything() {
     let none: PodDisruptionBudget = serde_json::from_value(json!({"spec": {}})).unwrap();
     let all: PodDisruptionBudget = serde_json::from_value(json!({"spec": {"selector": {}}})).unwrap();
-    assert!(!none.covers(&Default::default()));
-    assert!(all.covers(&Default::default()));
+    assert_eq!(none.covers(&Pod::default()), Some(false));
+    assert_eq!(all.covers(&Pod::default()), Some(true));
+}
+
+/// What a pod takes by its texts, each with what the allocator and the map have beside it.
+fn held_bytes(pod: &Pod) -> usize {
+    const BESIDE: usize = 150;
+    let maps = pod.labels.iter().chain(pod.annotations.iter()).flat_map(|(key, value)| [key, value]);
+    let owner = pod.controller.iter().flat_map(|it| [&it.api_version, &it.kind, &it.name, &it.uid]);
+    let unschedulable = pod.unschedulable.as_ref().map_or(0, |text| text.len());
+    let texts = maps.chain(owner).chain(&pod.finalizers);
+    size_of::<Pod>() + unschedulable + texts.map(|text| text.len() + BESIDE).sum::<usize>()
+}
+
+/// A host takes a pod of 1.5 MiB, of whatever its tenant likes: 70,000 labels took 10 MiB.
+#[test]
+fn the_largest_pod_that_a_host_takes_is_small_in_a_cache() {
+    let many =
+        |count: usize| (0..count).map(|at| (format!("k{at}"), json!(""))).collect::<serde_json::Map<_, _>>();
+    let named =
+        |name: String| json!({"apiVersion": "v1", "kind": "A", "name": name, "uid": "1", "controller": true});
+    let interceptors: serde_json::Map<_, _> = (0..4_000)
+        .map(|at| {
+            (format!("interceptor.evictionrequest.coordination.k8s.io/priority_i{at}.example"), json!("1/a"))
+        })
+        .collect();
+    let all: Vec<_> = (0..100_000).map(|at| format!("a/{at}")).collect();
+    let metadata = json!({
+        "name": "p", "namespace": "ns", "labels": many(70_000), "annotations": interceptors, "finalizers": all,
+        "ownerReferences": [named("x".repeat(1 << 20))],
+    });
+    let message = "x".repeat(1 << 20);
+    let conditions =
+        json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]);
+    let pod: Pod =
+        serde_json::from_value(json!({"metadata": metadata, "status": {"conditions": conditions}})).unwrap();
+    assert!(pod.labels_cut_from.is_some() && pod.controller.is_none());
+    assert_eq!((pod.annotations.len(), pod.annotations_left_out), (15, 3_985));
+    assert!(held_bytes(&pod) < 256 << 10, "{} bytes", held_bytes(&pod));
+
+    let longest = |bytes: usize| {
+        let metadata = json!({"name": "p", "ownerReferences": [named("r".repeat(bytes))]});
+        serde_json::from_value::<Pod>(json!({ "metadata": metadata })).unwrap().controller.is_some()
+    };
+    assert!(longest(512) && !longest(513));
+    let usual = json!({"name": "p", "labels": {"app": "a"}, "ownerReferences": [named("r".into())]});
+    let usual: Pod = serde_json::from_value(json!({ "metadata": usual })).unwrap();
+    assert!(usual.labels_cut_from.is_none() && usual.controller.is_some());
+}
+
+#[test]
+fn the_labels_by_which_our_pods_and_revisions_are_known_are_kept_whatever_else_a_pod_has() {
+    let own = ["app.kubernetes.io/name", "pod-template-hash"];
+    let hiding = (0..20_000).map(|at| format!("a{at:05}")).chain(own.map(str::to_owned));
+    let labels: serde_json::Map<_, _> = hiding.map(|key| (key, json!("7"))).collect();
+    let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "labels": labels}})).unwrap();
+    assert!(pod.labels_cut_from.is_some());
+    assert!(own.iter().all(|key| pod.labels.get(*key).is_some_and(|value| value == "7")));
+}
+
+#[test]
+fn only_the_host_knows_what_covers_a_pod_whose_labels_are_cut_or_whether_a_huge_budget_covers_any() {
+    let of = |selector: serde_json::Value| -> PodDisruptionBudget {
+        serde_json::from_value(json!({"spec": {"selector": selector}})).unwrap()
+    };
+    let values: Vec<_> = (0..480_000).map(|at| format!("{at:x}")).collect();
+    let huge = of(json!({"matchExpressions": [{"key": "app", "operator": "In", "values": values}]}));
+    assert_eq!(huge.covers(&Pod::default()), None);
+    let cut = Pod { labels_cut_from: Some("aa".into()), ..Pod::default() };
+    assert_eq!(of(json!({"matchLabels": {"a": "a"}})).covers(&cut), Some(false));
+    assert_eq!(of(json!({"matchLabels": {"app": "a"}})).covers(&cut), None);
+    assert_eq!(of(json!(null)).covers(&cut), Some(false));
+}
+
+/// Of 300 interceptors the first by name were kept, and the one with the highest priority had no turn.
+#[test]
+fn of_too_many_interceptors_those_of_the_highest_priorities_are_kept() {
+    let key = |name: &str| format!("interceptor.evictionrequest.coordination.k8s.io/priority_{name}");
+    let named =
+        |at: usize| (key(&format!("i{at:03}.example")), json!(format!("{at}/{}", "interceptor".repeat(50))));
+    let mut annotations: serde_json::Map<_, _> = (0..300).map(named).collect();
+    annotations.insert("kubernetes.io/config.mirror".to_owned(), json!("m"));
+    annotations.insert(key("job.batch.k8s.io"), json!("-1/controller"));
+    annotations.insert(key("bad"), json!("1000/interceptor"));
+    annotations.insert(key("worse.example"), json!("1000"));
+    let pod: Pod = serde_json::from_value(json!({"metadata": {"annotations": annotations}})).unwrap();
+    let first: Vec<_> = (285..300).map(|at| key(&format!("i{at:03}.example"))).collect();
+    let mirror = "kubernetes.io/config.mirror".to_owned();
+    let kept: Vec<_> = first.into_iter().chain([key("job.batch.k8s.io"), mirror]).collect();
+    assert_eq!(pod.annotations.keys().cloned().collect::<Vec<_>>(), kept);
+    assert_eq!((pod.annotations_left_out, pod.is_mirror()), (287, true));
+}
+
+#[test]
+fn of_the_interceptors_in_the_spec_of_a_pod_as_many_are_kept_as_can_have_turns() {
+    let names: Vec<_> = (0..20_000).map(|at| json!({"name": format!("i{at}.example")})).collect();
+    let responders: Vec<_> =
+        (0..20_000).map(|at| json!({"name": "x".repeat(500), "priority": at % 500})).collect();
+    let spec = json!({"evictionInterceptors": names, "evictionResponders": responders});
+    let pod: Pod = serde_json::from_value(json!({ "spec": spec })).unwrap();
+    let (interceptors, responders) = (pod.interceptors.unwrap(), pod.responders.unwrap());
+    assert_eq!((interceptors.len(), interceptors[99].as_str()), (100, "i99.example"));
+    assert!(
+        responders.len() == 100 && responders.iter().all(|it| it.priority >= 497 && it.name.len() <= 256)
+    );
+}
+
+/// The status and most labels of a node are its kubelet's to write.
+#[test]
+fn the_largest_node_that_a_host_takes_is_small_in_a_cache() {
+    let labels: serde_json::Map<_, _> = (0..70_000).map(|at| (format!("a{at}"), json!(""))).collect();
+    let long = "x".repeat(100_000);
+    let condition = |type_: &str| json!({"type": type_, "status": "True", "reason": long, "message": long});
+    let types = ["Ready", "MaintenanceInProgress", "example.com/Other", "Drained"];
+    let metadata = json!({"name": "n", "labels": labels});
+    let again = std::iter::repeat_n("Ready", 1000);
+    let conditions: Vec<_> = types.into_iter().chain(again).map(condition).collect();
+    let status = json!({ "conditions": conditions });
+    let node: Node = serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap();
+    assert_eq!((node.labels.len(), node.labels_cut_from.is_some()), (1024, true));
+    let kept: Vec<_> = node.conditions.iter().map(|it| it.type_.as_str()).collect();
+    assert_eq!(kept, ["Ready", "MaintenanceInProgress", "Drained"]);
+    assert!(node.conditions.iter().all(|it| it.reason.len() + it.message.len() <= 16 << 10));
+}
+
+/// A stolen kubelet gave its node thousands of labels: the one by which it was drained, which it may not change, was left out, and
+/// the node was made schedulable in the middle of the drain.
+#[test]
+fn a_kubelet_hides_no_label_of_its_node_that_it_may_not_set() {
+    let own = [
+        "node-restriction.kubernetes.io/rack",
+        "node-role.kubernetes.io/worker",
+        "topology.kubernetes.io/zone",
+    ];
+    let hiding = (0..20_000).map(|at| format!("a{at:05}")).chain(own.map(str::to_owned));
+    let labels: serde_json::Map<_, _> = hiding.map(|key| (key, json!("7"))).collect();
+    let node: Node = serde_json::from_value(json!({"metadata": {"name": "n", "labels": labels}})).unwrap();
+    assert!(node.labels_cut_from.is_some());
+    for key in own {
+        assert_eq!((node.labels[key].as_str(), node.known_labels().may_hide(key)), ("7", false), "{key}");
+    }
+    let known = node.known_labels();
+    assert!(!known.may_hide("node-restriction.kubernetes.io/other") && known.may_hide("rack"));
+}
+
+/// A host takes a percentage with a megabyte of leading zeros.
+#[test]
+fn a_number_of_pods_is_short_and_means_the_same() {
+    let zeros = "0".repeat(1 << 20);
+    for (long, short) in [
+        (format!("{zeros}50%"), "50%"),
+        (format!("{zeros}%"), "0%"),
+        (zeros.clone(), "0"),
+        ("25%".to_owned(), "25%"),
+        ("7".repeat(40), "7777777777777\u{2026}"),
+    ] {
+        assert_eq!(short_amount(IntOrString::String(long)), IntOrString::String(short.to_owned()));
+    }
+    assert_eq!(short_amount(IntOrString::Int(3)), IntOrString::Int(3));
+    let spec = json!({"minAvailable": format!("{zeros}1%"), "maxUnavailable": format!("{zeros}2%")});
+    let budget: PodDisruptionBudget = serde_json::from_value(json!({ "spec": spec })).unwrap();
+    let amounts = [budget.min_available, budget.max_unavailable];
+    assert_eq!(amounts, ["1%", "2%"].map(|text| Some(IntOrString::String(text.to_owned()))));
+}
+
+#[test]
+fn of_the_annotations_of_a_node_those_of_node_maintenance_are_kept() {
+    let annotations =
+        json!({"nodemaintenance.k8s.io/cordoned-by": "other", "example.com/a": "x".repeat(1 << 20)});
+    let node: Node =
+        serde_json::from_value(json!({"metadata": {"name": "n", "annotations": annotations}})).unwrap();
+    assert_eq!(
+        node.annotations.into_iter().collect::<Vec<_>>(),
+        [("nodemaintenance.k8s.io/cordoned-by".to_owned(), "other".to_owned())]
+    );
 }
 
 #[test]

@@ -202,6 +202,8 @@ pub mod reasons {
     pub const EVICTION_UNBLOCKED: &str = "EvictionUnblocked";
     /// What a drain needs does not fit into the status of its maintenance; also the reason of its condition.
     pub const STATUS_TOO_LARGE: &str = "StatusTooLarge";
+    /// It is not known whether a maintenance selects a node; also the reason of its condition.
+    pub const NODE_LABELS_UNKNOWN: &str = "NodeLabelsUnknown";
     /// Others take the taint of a node away again and again while DaemonSet pods are drained from it.
     pub const TAINT_CONFLICT: &str = "TaintConflict";
     /// The clocks of the API server and of this program differ by too much.

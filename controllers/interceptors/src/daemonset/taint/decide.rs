@@ -60,7 +60,8 @@ pub(super) fn taken_from(change: &ObjectChange<Node>) -> Option<&Arc<Node>> {
 pub(crate) fn nodes_of(change: &ObjectChange<Pod>) -> impl Iterator<Item = &str> {
     let matters = |pod: &Pod| {
         let of_node = (pod.node_name.clone(), pod.uid.clone(), pod.daemon_set());
-        (is_of_daemon_set(pod), of_node, pod.labels.clone(), pod.tolerates_drain_taint)
+        let labels = (pod.labels.clone(), pod.labels_cut_from.clone());
+        (is_of_daemon_set(pod), of_node, labels, pod.tolerates_drain_taint)
     };
     let [old, new] = [&change.old, &change.new].map(|pod| pod.as_deref().map(matters));
     let both = change.both().filter(move |pod| old != new && is_of_daemon_set(pod));

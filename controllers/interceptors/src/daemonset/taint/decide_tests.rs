@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use drydock_api::node_maintenance::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeReference, PodType,
@@ -132,4 +133,20 @@ fn the_taint_stays_until_the_drain_of_daemon_sets_ends() {
     let none = Deletions::default();
     assert!(needs(&node(Some(EFFECT)), &[&pod("high", 1000)], 10, &none));
     assert!(!needs_taint(&node(Some(EFFECT)), &[], &NodeTargets::default(), &none, Timestamp::UNIX_EPOCH));
+}
+
+/// A target that depends on a label of the pod covers it or not as the label is known: only the labels that are kept were compared.
+#[test]
+fn a_pod_of_which_more_labels_are_known_is_looked_at_again() {
+    let owner = OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
+    let pod = |cut_from: Option<&str>| {
+        let labels_cut_from = cut_from.map(Into::into);
+        let pod = Pod { node_name: "n".into(), controller: Some(owner.clone().into()), ..Pod::default() };
+        Some(Arc::new(Pod { labels_cut_from, ..pod }))
+    };
+    let nodes = |old, new| nodes_of(&ObjectChange::between(old, new)).map(str::to_owned).collect::<Vec<_>>();
+    assert!(
+        !nodes(pod(Some("b")), pod(None)).is_empty() && !nodes(pod(Some("b")), pod(Some("c"))).is_empty()
+    );
+    assert!(nodes(pod(Some("b")), pod(Some("b"))).is_empty());
 }

@@ -1,12 +1,14 @@
-//! Which terms of a node selector a kubelet can make select its own node, by labels that it may set. A stolen kubelet that
-//! does so joins a drain: its node is cordoned, and a pod on it that never leaves keeps a tier open for all other nodes.
+//! Which labels a kubelet may set on its own node, and which terms of a node selector it can so make select the node. A stolen
+//! kubelet that does so joins a drain: its node is cordoned, and a pod on it that never leaves keeps a tier open for all other
+//! nodes.
 //!
 //! A kubelet may set any label of its node, but for those in the domain node-restriction.kubernetes.io, and, of those in
 //! kubernetes.io and k8s.io, for all that are not made for kubelets (plugin/pkg/admission/noderestriction/admission.go,
 //! getForbiddenLabels; k8s.io/kubelet/pkg/apis/well_known_labels.go).
 
-use drydock_api::node_maintenance::{NodeSelector, NodeSelectorTerm};
 use drydock_machinery::field::Path;
+
+use super::types::{NodeSelector, NodeSelectorTerm};
 
 /// The domain of labels that no kubelet may set.
 const PROTECTED: &str = "node-restriction.kubernetes.io";
@@ -53,6 +55,13 @@ fn joined_by(term: &NodeSelectorTerm) -> Option<&str> {
     labels.find(|label| is_set_by_kubelets(&label.key)).map(|label| label.key.as_str())
 }
 
+/// Whether a cache keeps this label of a node whatever else the node has: the few of Kubernetes, and all that no kubelet may set.
+/// A stolen kubelet could otherwise hide them behind thousands of its own, and take its node out of a drain.
+pub fn is_always_kept(key: &str) -> bool {
+    LABELS_OF_KUBELETS.contains(&key) || !is_set_by_kubelets(key)
+}
+
+/// Whether NodeRestriction lets a kubelet set a label with this key on its node.
 fn is_set_by_kubelets(key: &str) -> bool {
     let domain = key.split_once('/').map_or("", |(domain, _)| domain);
     let is_in = |parent: &&str| {
