@@ -2,6 +2,7 @@
 
 mod answers;
 mod bodies;
+mod caches;
 mod calls;
 mod connections;
 mod controllers;
@@ -37,6 +38,7 @@ pub fn all() -> Vec<Attack> {
         reviews::all(),
         host::all(),
         controllers::all(),
+        caches::all(),
         vetoes::all(),
         nodes::all(),
         traces::all(),
