@@ -153,9 +153,9 @@ impl Kind for Gadget {
         let note = |object: &Object| object.0.get("status").and_then(|status| status.get("note").cloned());
         note(new) == note(old)
     }
-    /// Another color is needed.
+    /// Vermilion is needed.
     fn is_needed_update(&self, new: &Object, old: &Object) -> bool {
-        spec(new)["color"] != spec(old)["color"]
+        spec(new)["color"] == "vermilion" && spec(old)["color"] != "vermilion"
     }
     fn max_bytes_of_status_managers(&self) -> Option<usize> {
         self.bounded.then_some(MAX_STATUS_MANAGER_BYTES)
