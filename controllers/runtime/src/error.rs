@@ -100,11 +100,15 @@ where
     }
 }
 
-/// How long the server asked to wait, if it did; an hour at most.
+/// Longest wait for which a server may ask: a webhook of anyone, whose answer the host passes on, must not hold up an object
+/// for longer than a few ordinary retries.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// How long the server asked to wait, if it did; 30 s at most.
 pub fn retry_after(error: &kube::Error) -> Option<Duration> {
     let kube::Error::Api(status) = error else { return None };
     let seconds = status.details.as_ref()?.retry_after_seconds;
-    (seconds > 0).then(|| Duration::from_secs(u64::from(seconds).min(3600)))
+    (seconds > 0).then(|| Duration::from_secs(u64::from(seconds)).min(LONGEST_RETRY_AFTER))
 }
 
 /// How long to wait at least before the same call is made again; none unless the server answered with a 429.
@@ -137,6 +141,9 @@ mod tests {
         assert_eq!(min_retry_delay(&status(429, 0)), Some(Duration::from_secs(1)));
         assert_eq!(min_retry_delay(&status(429, 7)), Some(Duration::from_secs(7)));
         assert_eq!(min_retry_delay(&status(503, 7)), None);
+        // The answer of a webhook held up an object for an hour.
+        assert_eq!(min_retry_delay(&status(429, 3600)), Some(Duration::from_secs(30)));
+        assert_eq!(min_retry_delay(&status(429, u32::MAX)), Some(Duration::from_secs(30)));
     }
 
     /// Every 404 was read as "gone", and some work on the object was given up for good.
