@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::net::TcpListener;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use drydock_storage::testing::backend_suite::harness::Store;
 use tempfile::TempDir;
@@ -29,11 +31,20 @@ fn binary() -> PathBuf {
     path.into()
 }
 
-/// Returns two ports that were free a moment ago.
+/// Ports of these tests: below the ephemeral ports of Linux, so that no connection takes the port of an etcd that is down,
+/// and below those that conformance/testkit gives.
+const PORTS: Range<u32> = 10_000..12_000;
+
+/// Returns two free ports. No two calls of a process return the same one, and processes begin at different ones.
 fn ports() -> (u16, u16) {
-    let free = || TcpListener::bind("127.0.0.1:0").unwrap();
-    let (one, other) = (free(), free());
-    (one.local_addr().unwrap().port(), other.local_addr().unwrap().port())
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    let next = || {
+        let nth = std::process::id().wrapping_mul(97).wrapping_add(GIVEN.fetch_add(1, Relaxed));
+        u16::try_from(PORTS.start + nth % (PORTS.end - PORTS.start)).unwrap()
+    };
+    let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let mut ports = std::iter::repeat_with(next).filter(free);
+    (ports.next().unwrap(), ports.next().unwrap())
 }
 
 impl TestEtcd {

@@ -16,7 +16,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 
 use crate::host::{TestHost, free_ports, repository};
-use crate::wait::{LIMIT, api_available, server_ready};
+use crate::wait::{LIMIT, api_available, https_ready, server_ready, unless_ended};
 
 const APISERVER: &str = "drydock-apiserver";
 /// The controller manager's process.
@@ -76,7 +76,7 @@ impl Drydock {
     pub async fn start(host: Arc<TestHost>, options: Options) -> Result<Drydock> {
         let drydock = Self::start_without_controllers(host, options).await?;
         for name in drydock.managers() {
-            drydock.start_manager_as(name)?;
+            drydock.start_manager_as(name).await?;
         }
         Ok(drydock)
     }
@@ -118,16 +118,17 @@ impl Drydock {
         server_ready(&self.direct().await?, &self.host.processes, APISERVER, LIMIT).await
     }
 
-    /// Starts the controller manager, again if it was killed. It does not wait until the killed one's lease is over.
-    pub fn start_manager(&self) -> Result<()> {
-        self.start_manager_with(&[])
+    /// Starts the controller manager, again if it was killed, and waits until it listens. It does not wait until the killed
+    /// one's lease is over.
+    pub async fn start_manager(&self) -> Result<()> {
+        self.start_manager_with(&[]).await
     }
 
     /// The same with more flags.
-    pub fn start_manager_with(&self, more: &[String]) -> Result<()> {
+    pub async fn start_manager_with(&self, more: &[String]) -> Result<()> {
         self.free_lease()?;
-        let flags = [&self.manager_flags(MANAGER)?, more].concat();
-        self.host.processes.start(MANAGER, &program(MANAGER), &flags)
+        let port = self.spawn_manager_with(MANAGER, more)?;
+        self.listens(MANAGER, port).await
     }
 
     /// Takes the lease from a controller manager that was killed, if there is a lease.
@@ -140,10 +141,27 @@ impl Drydock {
         }
     }
 
-    /// Starts one of several controller managers.
-    pub fn start_manager_as(&self, name: &str) -> Result<()> {
-        let flags = self.manager_flags(name)?;
-        self.host.processes.start(name, &program(MANAGER), &flags)
+    /// Starts one of several controller managers, and waits until it listens.
+    pub async fn start_manager_as(&self, name: &str) -> Result<()> {
+        let port = self.spawn_manager_with(name, &[])?;
+        self.listens(name, port).await
+    }
+
+    /// Starts one of several controller managers and does not wait: for those who may kill it meanwhile, and start it again
+    /// when it has ended.
+    pub fn spawn_manager_as(&self, name: &str) -> Result<()> {
+        self.spawn_manager_with(name, &[]).map(drop)
+    }
+
+    fn spawn_manager_with(&self, name: &str, more: &[String]) -> Result<u16> {
+        let (flags, port) = self.manager_flags(name)?;
+        self.host.processes.start(name, &program(MANAGER), &[&flags, more].concat())?;
+        Ok(port)
+    }
+
+    /// Waits until a controller manager answers on its port, which needs neither the host nor the lease.
+    async fn listens(&self, name: &str, port: u16) -> Result<()> {
+        unless_ended(&self.host.processes, name, https_ready(port, "/livez", LIMIT)).await
     }
 
     /// Kills the API server (SIGKILL).

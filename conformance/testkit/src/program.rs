@@ -58,6 +58,14 @@ impl Program {
         Ok(Program { child, said, reader })
     }
 
+    /// Waits for what it does when it starts, such as that it listens. If it ends before, this fails at once, with its log.
+    pub async fn unless_ended<T>(&mut self, started: impl Future<Output = Result<T>>) -> Result<T> {
+        tokio::select! {
+            started = started => started,
+            ended = self.child.wait() => bail!("it ended while starting, {}: {:#?}", ended?, self.said.all()),
+        }
+    }
+
     /// Waits until it has logged a line with all of these words `times` times.
     pub async fn says(&self, words: &[&str], times: usize) -> Result<()> {
         let heard = async {

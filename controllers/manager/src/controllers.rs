@@ -41,7 +41,7 @@ pub fn start(context: &ControllerContext, flags: &Flags) -> Vec<&'static str> {
     let asked = ALL.iter().filter(|controller| is_asked_for(controller.name, &flags.controllers));
     asked
         .map(|controller| {
-            context.tasks.spawn((controller.start)(context.clone(), flags));
+            context.tasks.spawn(controller.name, (controller.start)(context.clone(), flags));
             controller.name
         })
         .collect()

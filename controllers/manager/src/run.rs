@@ -8,6 +8,7 @@ use anyhow::Context;
 use drydock_runtime::ControllerContext;
 use drydock_runtime::cache::Select;
 use drydock_runtime::metrics::Metrics;
+use drydock_runtime::tasks::ProgramTasks;
 use drydock_runtime::{leading, lease};
 use drydock_serving::host;
 use kube::Client;
@@ -27,15 +28,15 @@ const ROUTE_KNOWN_WITHIN: Duration = Duration::from_secs(10);
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let lease = flags.lease.lease();
     let metrics = Metrics::new();
+    let tasks = ProgramTasks::new(CancellationToken::new());
+    let shutdown = tasks.shutdown().clone();
     let mut connections = HostConnections::open(flags.kubeconfig.as_deref()).await?;
-    let route = connections.go_straight(&flags, &metrics)?;
+    let route = connections.go_straight(&flags, &metrics, &tasks)?;
     let client = lease::with_term(connections.writes, lease.clone(), &metrics);
     let port = flags.port.bind().await?;
 
-    let shutdown = CancellationToken::new();
     leading::stop_on_signal(shutdown.clone())?;
-    let context =
-        ControllerContext::new(COMPONENT, client, connections.evictions, lease, metrics, shutdown.clone());
+    let context = ControllerContext::new(COMPONENT, client, connections.evictions, lease, metrics, tasks);
     let caches = context.caches.clone();
     flags.port.serve(port, move || caches.is_synced(Select::ALL), &context, connections.reviews);
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-controller-manager starts");
@@ -45,7 +46,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         return Ok(());
     }
     // A standby keeps its caches current too.
-    context.caches.start(&connections.watches, Select::ALL, &context.tasks, &shutdown);
+    context.caches.start(&connections.watches, Select::ALL, &context.tasks);
     let start = || controllers::start(&context, &flags);
     flags.lease.lead(&context, &connections.lease, start).await
 }
@@ -76,11 +77,16 @@ impl HostConnections {
 
     /// Sends what concerns our kinds straight to the API server, if the flags ask for it: writes and watches, over a
     /// connection each.
-    fn go_straight(&mut self, flags: &Flags, metrics: &Metrics) -> anyhow::Result<Option<Arc<DirectRoute>>> {
+    fn go_straight(
+        &mut self,
+        flags: &Flags,
+        metrics: &Metrics,
+        tasks: &ProgramTasks,
+    ) -> anyhow::Result<Option<Arc<DirectRoute>>> {
         let Some(token_file) = flags.direct_token_file() else { return Ok(None) };
         std::fs::metadata(token_file)
             .with_context(|| format!("--apiservice-token-file {}", token_file.display()))?;
-        let route = DirectRoute::follow(self.watches.clone(), token_file.to_owned(), metrics);
+        let route = DirectRoute::follow(self.watches.clone(), token_file.to_owned(), metrics, tasks);
         self.writes = route.over(self.writes.clone());
         self.watches = route.over(self.watches.clone());
         Ok(Some(route))

@@ -8,7 +8,6 @@
 
 use kube::Client;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::cache::{Cacheable, HostCaches};
 use crate::clock::Clock;
@@ -17,6 +16,7 @@ use crate::events::EventRecorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
 use crate::skew::Skew;
+use crate::tasks::ProgramTasks;
 
 /// Everything that a controller needs. Cheap to clone; clones share all of it.
 #[derive(Clone)]
@@ -40,25 +40,24 @@ pub struct ControllerContext {
     pub clock: Clock,
     /// What is known of the API server's clock.
     pub skew: Skew,
-    /// Tasks that are waited for at shutdown.
-    pub tasks: TaskTracker,
+    /// What runs until shutdown, and is waited for then.
+    pub tasks: ProgramTasks,
 }
 
 impl ControllerContext {
-    /// What a program has at its start: caches that nothing feeds yet, the system's clock, and events of `component`.
-    /// Requests of `client` and `evictions` are sent as they are: [`with_term`](crate::lease::with_term) adds the term of the
-    /// lease.
+    /// What a program has at its start: caches that nothing feeds yet, the system's clock, and events of `component`. The
+    /// shutdown is that of `tasks`. Requests of `client` and `evictions` are sent as they are:
+    /// [`with_term`](crate::lease::with_term) adds the term of the lease.
     pub fn new(
         component: &'static str,
         client: Client,
         evictions: Client,
         lease: LeaseHandle,
         metrics: Metrics,
-        shutdown: CancellationToken,
+        tasks: ProgramTasks,
     ) -> Self {
-        let (clock, tasks) = (Clock::SYSTEM, TaskTracker::new());
-        let recorder =
-            EventRecorder::start(client.clone(), component, &metrics, clock, &tasks, shutdown.clone());
+        let (clock, shutdown) = (Clock::SYSTEM, tasks.shutdown().clone());
+        let recorder = EventRecorder::start(client.clone(), component, &metrics, clock, &tasks);
         let (caches, skew) = (HostCaches::default(), Skew::default());
         Self { client, evictions, caches, recorder, metrics, shutdown, lease, clock, skew, tasks }
     }

@@ -79,8 +79,7 @@ async fn work(
     let stopped = async {
         context.shutdown.cancelled().await;
         info!("stopping");
-        context.tasks.close();
-        if tokio::time::timeout(SHUTDOWN_GRACE, context.tasks.wait()).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_GRACE, context.tasks.finished()).await.is_err() {
             warn!("some work did not finish in time");
         }
         give_back.cancel();

@@ -28,6 +28,7 @@ pub mod refusal;
 pub mod round_robin;
 pub mod skew;
 pub mod surge_record;
+pub mod tasks;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
 mod undone_by_others;

@@ -10,7 +10,6 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::cache::HostCaches;
 use crate::clock::Clock;
@@ -19,6 +18,7 @@ use crate::events::EventRecorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
 use crate::skew::Skew;
+use crate::tasks::ProgramTasks;
 
 /// A context that holds the lease, with empty caches and a clock that goes as tokio's does. `answer` gets the method, the
 /// path with its query, and the body (null if there is none) of each request, and returns the code and the body of the
@@ -37,17 +37,18 @@ pub fn context_ahead(
     let metrics = Metrics::new();
     let clock = Clock::of_tokio(Timestamp::now());
     let client = client(clock, by, answer);
+    let tasks = ProgramTasks::new(CancellationToken::new());
     ControllerContext {
         evictions: client.clone(),
         client,
         caches: HostCaches::default(),
         recorder: EventRecorder::disconnected(&metrics, clock),
         metrics,
-        shutdown: CancellationToken::new(),
+        shutdown: tasks.shutdown().clone(),
         lease: LeaseHandle::unelected(clock),
         clock,
         skew: Skew::default(),
-        tasks: TaskTracker::new(),
+        tasks,
     }
 }
 

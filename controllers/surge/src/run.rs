@@ -4,6 +4,7 @@ use drydock_api::eviction_request::interceptors::SURGE;
 use drydock_runtime::cache::Select;
 use drydock_runtime::metrics::Metrics;
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
+use drydock_runtime::tasks::ProgramTasks;
 use drydock_runtime::{ControllerContext, leading};
 use drydock_serving::host;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +35,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         client,
         flags.lease.lease(),
         Metrics::new(),
-        shutdown,
+        ProgramTasks::new(shutdown),
     );
     let controller = SurgeController { context, workloads: Workloads::new(), turns: TurnTable::default() };
     metrics::register(&controller);
@@ -47,13 +48,13 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
         return Ok(());
     }
     // A standby keeps its caches current too.
-    context.caches.start(&watches, READS, &context.tasks, &context.shutdown);
+    context.caches.start(&watches, READS, &context.tasks);
     controller.workloads.start(&watches, context);
     flags.lease.lead(context, &leases, || start(&controller)).await
 }
 
 fn start(controller: &SurgeController) -> Vec<&'static str> {
-    controller.context.tasks.spawn(act(controller.clone()));
+    controller.context.tasks.spawn(SURGE, act(controller.clone()));
     vec![SURGE]
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use drydock_runtime::cache::{OwnerRef, reflect};
+use drydock_runtime::cache::{OwnerRef, start_reflector};
 use drydock_runtime::surge_record::FoundRecord;
 use drydock_runtime::{Cacheable, ControllerContext, ObjectChange, ObjectKey, Pod, Store};
 use kube::Client;
@@ -133,10 +133,9 @@ impl Workloads {
 
     /// Starts feeding the caches. Returns at once.
     pub fn start(&self, client: &Client, context: &ControllerContext) {
-        let stop = &context.shutdown;
-        context.tasks.spawn(reflect(client.clone(), self.deployments.clone(), stop.clone()));
-        context.tasks.spawn(reflect(client.clone(), self.replica_sets.clone(), stop.clone()));
-        context.tasks.spawn(reflect(client.clone(), self.autoscalers.clone(), stop.clone()));
+        start_reflector(client, &self.deployments, &context.tasks);
+        start_reflector(client, &self.replica_sets, &context.tasks);
+        start_reflector(client, &self.autoscalers, &context.tasks);
     }
 
     /// Whether each cache holds a complete list.

@@ -5,6 +5,7 @@
 //! a host whose machine has gone would be waited for forever.
 
 mod dialer;
+mod head_deadline;
 mod observe;
 mod service;
 
@@ -30,6 +31,7 @@ use tower::timeout::TimeoutLayer;
 use tower::{BoxError, Layer, Service, ServiceBuilder, service_fn};
 
 pub use dialer::{Dialer, ServiceRef};
+use head_deadline::HeadDeadline;
 use observe::Observe;
 pub use service::{ConnectFailure, service_client};
 
@@ -106,7 +108,7 @@ fn client_by(mut config: Config, keep_alive: KeepAlive, flag: &str, from: String
             let client = client.clone();
             async move { client.send(request).await }
         });
-        return Ok(Client::new(observe.layer(service), namespace));
+        return Ok(Client::new(observe.layer(HeadDeadline::OF_HOST.layer(service)), namespace));
     }
     over_http2(&config, keep_alive, observe).with_context(|| format!("{flag}: no client can be made of it"))
 }
@@ -144,12 +146,13 @@ fn builder(keep_alive: KeepAlive) -> Builder {
     builder
 }
 
-/// A client whose requests get the credentials of `config`, are logged, and are then sent by `http`.
+/// A client whose requests get the credentials of `config`, are logged, and are then sent by `http`, which has to begin to
+/// answer in time.
 fn client_over<S>(http: S, config: &Config, observe: Observe) -> anyhow::Result<Client>
 where
     S: Service<Request<Body>, Response = Response<Incoming>> + Clone + Send + 'static,
     S::Error: Into<BoxError>,
-    S::Future: Send,
+    S::Future: Send + 'static,
 {
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
@@ -157,6 +160,7 @@ where
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .layer(observe)
+        .layer(HeadDeadline::OF_HOST)
         .service(http);
     Ok(Client::new(service, config.default_namespace.clone()))
 }
@@ -225,10 +229,22 @@ where
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use drydock_logging::with_causes;
     use k8s_openapi::api::core::v1::Node;
     use serde_json::json;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_takes_requests_and_answers_none_is_not_waited_for() {
+        let silent = service_fn(|_: Request<Body>| {
+            std::future::pending::<Result<Response<Incoming>, std::convert::Infallible>>()
+        });
+        let config = Config::new("https://silent.example.com".parse().unwrap());
+        let client = client_over(silent, &config, Observe::requests_of(&config.cluster_url)).unwrap();
+        let words = with_causes(&client.apiserver_version().await.unwrap_err());
+        assert!(words.contains("no answer within 75s"), "{words}");
+    }
 
     #[tokio::test]
     async fn the_hosts_objects_are_listed_in_short_pages() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use drydock_testkit::drydock::program;
 use drydock_testkit::host::{TestHost, free_ports};
-use drydock_testkit::wait::{api_available, file, https_ready};
+use drydock_testkit::wait::{api_available, file, https_ready, unless_ended};
 use serde_json::{Value, json};
 
 use super::clients::Clients;
@@ -26,7 +26,8 @@ pub async fn start_reference_kinds(host: &TestHost) -> Result<Clients> {
     host.processes.start(NAME, &program(NAME), &arguments)?;
     let ca = folder.join("certs/ca.crt");
     file(&ca, &host.processes, NAME, LIMIT).await?;
-    https_ready(port, "/readyz", LIMIT).await.with_context(|| host.processes.log_tail(NAME))?;
+    let ready = https_ready(port, "/readyz", LIMIT);
+    unless_ended(&host.processes, NAME, ready).await.with_context(|| host.processes.log_tail(NAME))?;
     register(host, port, &ca)?;
     let service = format!("{}.{}", REFERENCE_KINDS.version, REFERENCE_KINDS.group);
     api_available(&host.client().await?, &service, LIMIT).await?;

@@ -53,7 +53,9 @@ impl Links {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let links = self.clone();
         tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
+            loop {
+                // One that fails says nothing of the next: its client had gone before, say.
+                let Ok((client, _)) = listener.accept().await else { continue };
                 let links = links.clone();
                 tokio::spawn(async move { links.connect(client, to, origin, target).await });
             }

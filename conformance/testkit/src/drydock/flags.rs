@@ -16,7 +16,8 @@ const TOKEN_DURATION: &str = "--duration=240h";
 
 impl Drydock {
     pub(super) fn apiserver_flags(&self) -> Result<Vec<String>> {
-        let mut flags = self.common_flags(APISERVER, self.port)?;
+        let mut flags = self.common_flags(APISERVER)?;
+        flags.push(format!("--secure-port={}", self.port));
         flags.push(format!("--cert-dir={}", self.dir().join(APISERVER).display()));
         flags.extend(self.audit_flags()?);
         flags.push(format!("--api-audiences={}", AUDIENCES.join(",")));
@@ -41,9 +42,9 @@ impl Drydock {
         Ok([format!("--audit-policy-file={file}"), format!("--audit-log-path={log}")])
     }
 
-    pub(super) fn manager_flags(&self, process: &str) -> Result<Vec<String>> {
-        let port = free_ports(1)?.first().copied().context("no free port")?;
-        let mut flags = self.common_flags(MANAGER, port)?;
+    /// The flags of a controller manager, and the port in them, which is chosen last.
+    pub(super) fn manager_flags(&self, process: &str) -> Result<(Vec<String>, u16)> {
+        let mut flags = self.common_flags(MANAGER)?;
         flags.push(format!("--cert-dir={}", self.dir().join(process).display()));
         flags.push("--leader-elect=true".into());
         flags.push("--direct-to-apiservice=true".into());
@@ -54,7 +55,9 @@ impl Drydock {
         flags.push(format!("--leader-elect-lease-duration={duration}"));
         flags.push(format!("--leader-elect-renew-deadline={deadline}"));
         flags.push(format!("--leader-elect-retry-period={retry}"));
-        Ok(flags)
+        let port = free_ports(1)?.first().copied().context("no free port")?;
+        flags.push(format!("--secure-port={port}"));
+        Ok((flags, port))
     }
 
     /// Writes the kubeconfig of one of our programs, with the rights of its service account.
@@ -63,12 +66,11 @@ impl Drydock {
         self.host.kubeconfig(&user, &["system:serviceaccounts", "system:serviceaccounts:drydock-system"])
     }
 
-    fn common_flags(&self, name: &str, port: u16) -> Result<Vec<String>> {
+    fn common_flags(&self, name: &str) -> Result<Vec<String>> {
         let mut flags = vec![
             format!("--kubeconfig={}", self.kubeconfig_of(name)?.display()),
             "--bind-address=127.0.0.1".into(),
             format!("--v={}", self.options.verbosity),
-            format!("--secure-port={port}"),
         ];
         flags.extend(self.options.heartbeat_deadline.iter().map(|d| format!("--heartbeat-deadline={d}")));
         Ok(flags)

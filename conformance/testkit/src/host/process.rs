@@ -3,7 +3,8 @@
 //! Each has a process group of its own, so that Ctrl-C reaches this process alone, which stops them in order. A **reaper**
 //! ends what is left after a panic, after `kill -9`, and of a host in a static, which is never dropped: a shell that reads
 //! from a pipe which closes when this process is gone. It then kills the pids in a file, and removes the folder. As nobody
-//! waits for these, it adds their lines of /proc/PID/stat to the file that `DRYDOCK_CPU_LOG` names, if it is set.
+//! waits for these, it adds their lines of /proc/PID/stat to the file that `DRYDOCK_CPU_LOG` names, if it is set. What the
+//! processes logged it copies into the folder that `DRYDOCK_LOGS` names, if there is one, under the name of theirs.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -34,6 +35,10 @@ for p in $(cat "$1/pids" 2>/dev/null); do
     if [ -n "$DRYDOCK_CPU_LOG" ]; then cat "/proc/$p/stat" >>"$DRYDOCK_CPU_LOG" 2>/dev/null; fi
     kill -9 "$p"
 done
+if [ -d "$DRYDOCK_LOGS" ]; then
+    cp -r "$1/logs" "$DRYDOCK_LOGS/${1##*/}"
+    if [ -f "$1/drydock/audit.log" ]; then cp "$1/drydock/audit.log" "$DRYDOCK_LOGS/${1##*/}"; fi
+fi
 if [ -z "$DRYDOCK_KEEP" ]; then rm -rf "$1"; fi"#;
 
 impl Processes {
@@ -174,5 +179,33 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The logs of a live test that failed went with the folder of its host.
+    #[test]
+    fn the_reaper_copies_logs_into_the_folder_that_asks_for_them_and_removes_the_others() -> Result<()> {
+        let [host, kept] = [tempfile::tempdir()?.keep(), tempfile::tempdir()?.keep()];
+        for (folder, file) in [("logs", "etcd.log"), ("drydock", "audit.log")] {
+            std::fs::create_dir(host.join(folder))?;
+            std::fs::write(host.join(folder).join(file), file)?;
+        }
+        let mut reaper = Command::new("sh");
+        reaper
+            .args(["-c", REAPER, "reaper"])
+            .arg(&host)
+            .env("DRYDOCK_LOGS", &kept)
+            .env_remove("DRYDOCK_KEEP");
+        assert!(reaper.stdin(Stdio::null()).status()?.success());
+        let copied = kept.join(host.file_name().context("no name")?);
+        for file in ["etcd.log", "audit.log"] {
+            assert_eq!(std::fs::read_to_string(copied.join(file))?, file);
+        }
+        assert!(!host.exists());
+        Ok(std::fs::remove_dir_all(kept)?)
     }
 }

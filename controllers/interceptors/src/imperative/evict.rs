@@ -25,9 +25,6 @@ use super::reconciler::ImperativeReconciler;
 /// inside the host.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(45);
 
-/// Longest time for which the host can pause all evictions.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
 /// Sends evictions until shutdown, then waits for those in flight.
 pub(super) async fn dispatch(reconciler: Arc<ImperativeReconciler>) {
     let stop = reconciler.context.shutdown.clone();
@@ -76,7 +73,7 @@ async fn serve(reconciler: Arc<ImperativeReconciler>, key: ObjectKey) {
         let overload = result.is_some_and(EvictionResult::is_overload);
         pool.finish(&key, overload, began.elapsed(), Instant::now());
         if let Some(EvictionResult::Throttled(after)) = result {
-            pool.pause(Instant::now() + after.unwrap_or(Duration::from_secs(1)).min(LONGEST_PAUSE));
+            pool.pause(Instant::now() + after.unwrap_or(Duration::from_secs(1)));
         }
     }
     reconciler.answered(&key, asked);

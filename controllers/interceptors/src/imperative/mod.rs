@@ -52,14 +52,13 @@ pub async fn run(context: ControllerContext) {
     context.caches.wait_until_synced(READS).await;
     let reconciler = Arc::new(ImperativeReconciler::new(context.clone(), queue.clone()));
     subscribe(&context, &reconciler, &queue);
-    let dispatcher = context.tasks.spawn(evict::dispatch(reconciler.clone()));
+    let evictions = evict::dispatch(reconciler.clone());
     let work = move |key| {
         let reconciler = reconciler.clone();
         async move { reconciler.reconcile(key).await }.boxed()
     };
-    run_workers(&context, queue, PARALLEL_WORKERS, work).await;
-    // The dispatcher ends with the same token.
-    let _ = dispatcher.await;
+    // Both end at shutdown. A panic of one ends the task of both.
+    tokio::join!(run_workers(&context, queue, PARALLEL_WORKERS, work), evictions);
 }
 
 /// Whether the request is ours to act on.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use drydock_api::API_VERSION;
 use drydock_runtime::metrics::Metrics;
+use drydock_runtime::tasks::ProgramTasks;
 use drydock_serving::host::service_client;
 use kube::{Api, Client};
 use parking_lot::Mutex;
@@ -57,11 +58,17 @@ struct FallbackLabels {
 }
 
 impl DirectRoute {
-    /// Follows the APIService through `host` as long as the process runs. Requests carry the token in `token_file`.
-    pub fn follow(host: Client, token_file: PathBuf, metrics: &Metrics) -> Arc<Self> {
+    /// Follows the APIService through `host` until shutdown. Requests carry the token in `token_file`.
+    pub fn follow(host: Client, token_file: PathBuf, metrics: &Metrics, tasks: &ProgramTasks) -> Arc<Self> {
         let route = Arc::new(Self::unknown(host.clone(), token_file, metrics));
-        let follower = route.clone();
-        tokio::spawn(api_service::follow(Api::all(host), move |found| follower.set(found)));
+        let (follower, stop) = (route.clone(), tasks.shutdown().clone());
+        let follow = api_service::follow(Api::all(host), move |found| follower.set(found));
+        tasks.spawn("reflector of the APIService", async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = follow => {}
+            }
+        });
         route
     }
 

@@ -3,12 +3,11 @@
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::NodeMaintenance;
 use kube::Client;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::cacheable::Cacheable;
 use super::reflector::reflect;
 use super::{Node, Pod, PodDisruptionBudget, Store};
+use crate::tasks::ProgramTasks;
 
 /// The stores. Clones share them.
 #[derive(Clone, Default)]
@@ -49,9 +48,9 @@ impl Select {
 }
 
 impl HostCaches {
-    /// Starts feeding the selected stores until `stop`. Returns at once; nothing need be reachable yet.
-    pub fn start(&self, client: &Client, select: Select, tasks: &TaskTracker, stop: &CancellationToken) {
-        let reflectors = Reflectors { client, tasks, stop };
+    /// Starts feeding the selected stores until shutdown. Returns at once; nothing need be reachable yet.
+    pub fn start(&self, client: &Client, select: Select, tasks: &ProgramTasks) {
+        let reflectors = Reflectors { client, tasks };
         reflectors.start(&self.pods, select.pods);
         reflectors.start(&self.nodes, select.nodes);
         reflectors.start(&self.budgets, select.budgets);
@@ -80,16 +79,21 @@ impl HostCaches {
 
 struct Reflectors<'a> {
     client: &'a Client,
-    tasks: &'a TaskTracker,
-    stop: &'a CancellationToken,
+    tasks: &'a ProgramTasks,
 }
 
 impl Reflectors<'_> {
     fn start<T: Cacheable>(&self, store: &Store<T>, selected: bool) {
         if selected {
-            self.tasks.spawn(reflect(self.client.clone(), store.clone(), self.stop.clone()));
+            start_reflector(self.client, store, self.tasks);
         }
     }
+}
+
+/// Starts feeding a store until shutdown. Returns at once.
+pub fn start_reflector<T: Cacheable>(client: &Client, store: &Store<T>, tasks: &ProgramTasks) {
+    let feed = reflect(client.clone(), store.clone(), tasks.shutdown().clone());
+    tasks.spawn(format!("reflector of {}", T::PLURAL), feed);
 }
 
 async fn wait<T: Cacheable>(store: &Store<T>, selected: bool) {

@@ -13,12 +13,11 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::cache::Cacheable;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
+use crate::tasks::ProgramTasks;
 use backlog::EventBacklog;
 pub use owner::subject;
 
@@ -92,24 +91,18 @@ struct EventQueue {
 }
 
 impl EventRecorder {
-    /// Returns a recorder, and starts the task that writes its events until `stop`.
+    /// Returns a recorder, and starts the task that writes its events until shutdown.
     pub fn start(
         client: kube::Client,
         component: &'static str,
         metrics: &Metrics,
         clock: Clock,
-        tasks: &TaskTracker,
-        stop: CancellationToken,
+        tasks: &ProgramTasks,
     ) -> Self {
         let recorder = Self::disconnected(metrics, clock);
-        tasks.spawn(writer::write_events(
-            client,
-            component,
-            recorder.queue.clone(),
-            recorder.dropped.clone(),
-            clock,
-            stop,
-        ));
+        let (queue, dropped) = (recorder.queue.clone(), recorder.dropped.clone());
+        let stop = tasks.shutdown().clone();
+        tasks.spawn("events", writer::write_events(client, component, queue, dropped, clock, stop));
         recorder
     }
 

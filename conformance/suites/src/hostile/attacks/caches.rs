@@ -43,7 +43,7 @@ async fn largest_objects(context: AttackContext) -> Findings {
     let findings = in_the_caches(&context).await;
     empty(&context).await?;
     // What later attacks measure begins small.
-    context.setup.restart_manager()?;
+    context.setup.restart_manager().await?;
     findings
 }
 
@@ -63,8 +63,8 @@ async fn in_the_caches(context: &AttackContext) -> Findings {
     surge.kill().await?;
     let surge = context.setup.surge_interceptor().await?;
     let of_surge = MemoryGauge::of(surge.pid()?)?;
-    context.setup.restart_manager()?;
-    let gauges = [MemoryGauge::of(context.setup.manager_pid()?)?, of_surge];
+    context.setup.restart_manager().await?;
+    let gauges = [MemoryGauge::since_start(context.setup.manager_pid()?), of_surge];
     let listed = surge.says(&["cache is complete"], SURGE_CACHES).await;
     let budget = format!("{}/{KEEPER}", budgets(context));
     context.setup.done(&UserRequest::delete(&budget)).await?;

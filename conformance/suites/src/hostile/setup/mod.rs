@@ -93,10 +93,10 @@ impl AttackSetup {
         running.context("our controller manager does not run")
     }
 
-    /// Kills our controller manager and starts it anew.
-    pub fn restart_manager(&self) -> Result<()> {
+    /// Kills our controller manager, starts it anew, and waits until it listens.
+    pub async fn restart_manager(&self) -> Result<()> {
         self.drydock.kill_manager()?;
-        self.drydock.start_manager()
+        self.drydock.start_manager().await
     }
 
     /// Starts our surge interceptor with the rights of its service account; it ends when the value is dropped.

@@ -97,7 +97,7 @@ async fn a_request_that_is_deleted_says_how_often_it_was_asked_for_after_a_resta
     let holder = [holder.as_slice(), &["-o", "jsonpath={.spec.holderIdentity}"]].concat();
     let before = namespace.kubectl.ok(&holder).await?;
     drydock.kill_manager()?;
-    drydock.start_manager()?;
+    drydock.start_manager().await?;
     let late = || format!("nobody has taken the lease over: {}", drydock.log_tail());
     retry(LIMIT, late, async || Ok(namespace.kubectl.ok(&holder).await? != before)).await?;
     // The next one is asked for by a manager that was not there when the first was lost.
@@ -135,7 +135,7 @@ async fn its_silence_and_passing_it_over_are_events_on_pod_and_request_and_the_n
     drydock.stop_apiserver().await?;
     let deadline = ["--heartbeat-deadline=1s".to_owned()];
     drydock.start_apiserver_with(&deadline).await?;
-    drydock.start_manager_with(&deadline)?;
+    drydock.start_manager_with(&deadline).await?;
     let over = format!("{ABSENT_INTERCEPTOR} was passed over before");
     blocked(&namespace.client, "late", "PodDisruptionBudget", &over).await?;
     let told = ("InterceptorTimedOut", format!("{ABSENT_INTERCEPTOR} has never reported"));

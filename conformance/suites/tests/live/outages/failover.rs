@@ -134,7 +134,7 @@ async fn after_a_lease_of_2036_the_controllers_write_again() -> Result<()> {
     let newest = Timestamp::now().checked_add(SignedDuration::from_hours(23))?;
     let token = u64::try_from(newest.as_microsecond())?;
     write_as_manager(&drydock, "before", token).await??;
-    drydock.start_manager()?;
+    drydock.start_manager().await?;
     is_written(&admin, "anew").await?;
     let [again, _] = times(leases.get_opt(MANAGER).await?.as_ref()).context("no times")?;
     ensure!(again > newest, "{again}");

@@ -62,8 +62,8 @@ impl ProgramSetup {
 
     /// Starts it likewise, and waits until it is ready.
     pub async fn start_ready(&self, more: &[String]) -> Result<Program> {
-        let running = self.start(more)?;
-        https_ready(self.port, "/readyz", LIMIT).await?;
+        let mut running = self.start(more)?;
+        running.unless_ended(https_ready(self.port, "/readyz", LIMIT)).await?;
         Ok(running)
     }
 
