@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::drydock::{Drydock, Options, StorageChoice, program};
-use drydock_testkit::host::TestHost;
+use drydock_testkit::host::{TestHost, repository};
 use drydock_testkit::program::{Program, flag};
 use serde_json::Value;
 
@@ -105,6 +105,8 @@ impl AttackSetup {
         // The one that was killed may hold it.
         self.admin().await?.ask_again(&UserRequest::delete(lease)).await?;
         let host = &self.drydock.host;
+        let rights = repository().join("deploy/components/surge/rbac.yaml");
+        host.kubectl(&["apply", "--server-side", "-f", &rights.to_string_lossy()])?;
         let user = format!("system:serviceaccount:drydock-system:{SURGE}");
         let groups = ["system:serviceaccounts", "system:serviceaccounts:drydock-system"];
         let mut flags =
