@@ -90,7 +90,7 @@ mod tests {
         tasks.spawn("one that goes on", pending());
         tasks.spawn("reflector of pods", broken());
         assert_eq!(tasks.failed().await, TaskFailure::Panicked("reflector of pods".into()));
-        // Whoever asks later is told too.
+        // A later caller gets the same.
         assert_eq!(tasks.failed().await.to_string(), "the task \"reflector of pods\" panicked");
     }
 
