@@ -16,7 +16,7 @@ use drydock_command::{FlagsRefusal, duration};
 use drydock_serving::serve::Bounds;
 
 use audit::AuditFlags;
-pub use data::{Backup, Check, DataCommand, Migrate, Reclaim, Restore, Store, FencingTokensFlags};
+pub use data::{Backup, Check, DataCommand, FencingTokensFlags, Migrate, Reclaim, Restore, Store};
 use storage::StorageFlags;
 
 /// Users who delete the objects of others: among them the namespace controller and the garbage collector.

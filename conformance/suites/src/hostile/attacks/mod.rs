@@ -2,7 +2,6 @@
 
 mod answers;
 mod bodies;
-mod caches;
 mod calls;
 mod connections;
 mod controllers;
@@ -38,7 +37,6 @@ pub fn all() -> Vec<Attack> {
         reviews::all(),
         host::all(),
         controllers::all(),
-        caches::all(),
         vetoes::all(),
         nodes::all(),
         traces::all(),

@@ -41,14 +41,9 @@ impl MemoryGauge {
     /// Starts to sample; the peak so far is forgotten.
     pub fn of(pid: u32) -> Result<MemoryGauge> {
         proc::forget_peak(pid)?;
-        Ok(MemoryGauge::since_start(pid))
-    }
-
-    /// Starts to sample; the peak since the process began counts.
-    pub fn since_start(pid: u32) -> MemoryGauge {
         let seen = Arc::<PeakMemory>::default();
         let sampler = tokio::spawn(sample(pid, seen.clone()));
-        MemoryGauge { seen, sampler }
+        Ok(MemoryGauge { seen, sampler })
     }
 
     /// The peak in MiB, and whether the process had to be killed for it.
