@@ -90,7 +90,7 @@ fn settle<K: QueueKey, P>(
         }
         Ok(Err(error)) => {
             let min_delay = error.call().and_then(error::min_retry_delay).unwrap_or_default();
-            // The client logs an unreachable server and a refused term of the lease, once for all keys.
+            // The client logs a server that is not reached, and a refused term of the lease, once for all keys.
             let is_refused =
                 |call| error::classify(call) == ApiErrorKind::RefusedToken && lease.refused_token().is_some();
             let is_logged = error.call().is_some_and(|call| is_unreachable(call) || is_refused(call));
@@ -200,5 +200,17 @@ mod tests {
         let away = || kube::Error::Service("connection refused".into());
         let failures = std::iter::repeat_with(away).take(20);
         assert_eq!(warnings(unrefused(), failures).await, Vec::<String>::new());
+    }
+
+    /// The client does not log it: the server answers other requests.
+    #[tokio::test(start_paused = true)]
+    async fn of_a_write_that_has_no_answer_a_key_warns() {
+        let silent = || {
+            let (request, waited) = ("PATCH /a".to_owned(), Duration::from_secs(75));
+            kube::Error::Service(Box::new(drydock_logging::NoAnswer { request, waited, has_begun: false }))
+        };
+        let lines = warnings(unrefused(), std::iter::repeat_with(silent).take(20)).await;
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("PATCH /a: no answer within 75 s"), "{lines:?}");
     }
 }

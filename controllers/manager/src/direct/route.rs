@@ -78,7 +78,7 @@ impl DirectRoute {
         let through_aggregator = metrics.add(
             "drydock_apiservice_fallback",
             "Requests for our kinds that went through the host's aggregator, by why not straight to the API server: \
-             connect, tls, unavailable (503), apiservice (it names no server that can be verified)",
+             connect, tls, unavailable (503), no_answer, apiservice (it names no server that can be verified)",
         );
         Self {
             host,
@@ -134,7 +134,7 @@ impl DirectRoute {
         }
     }
 
-    /// Records that a request could not be sent, or was answered 503.
+    /// Records that a request could not be sent, was answered 503, or was not answered.
     pub(super) fn failed(
         &self,
         attempt: Attempt,
