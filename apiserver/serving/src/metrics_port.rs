@@ -9,6 +9,7 @@ use crate::auth::delegated::DelegatedAuth;
 use crate::health::Health;
 use crate::request::query::Query;
 use crate::serve::{self, Bounds, RequestHandler};
+use crate::tasks::ProgramTasks;
 use crate::tls::{CertificateSource, server_config};
 use axum::Router;
 use axum::body::Body;
@@ -34,9 +35,13 @@ pub struct BoundPort {
     tls: ServerConfig,
 }
 
-/// Binds the port; the error names it and the flag to change.
-pub async fn bind(address: SocketAddr, serving: &CertificateSource) -> anyhow::Result<BoundPort> {
-    let tls = server_config(serving.certificate()?)?;
+/// Binds the port, whose certificate `tasks` keep fresh; the error names it and the flag to change.
+pub async fn bind(
+    address: SocketAddr,
+    serving: &CertificateSource,
+    tasks: &ProgramTasks,
+) -> anyhow::Result<BoundPort> {
+    let tls = server_config(serving.certificate(tasks)?)?;
     Ok(BoundPort { listener: serve::bind(address).await?, tls })
 }
 

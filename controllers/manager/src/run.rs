@@ -8,9 +8,9 @@ use anyhow::Context;
 use drydock_runtime::ControllerContext;
 use drydock_runtime::cache::Select;
 use drydock_runtime::metrics::Metrics;
-use drydock_runtime::tasks::ProgramTasks;
 use drydock_runtime::{leading, lease};
 use drydock_serving::host;
+use drydock_serving::tasks::ProgramTasks;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -24,16 +24,20 @@ const COMPONENT: &str = "drydock-controller-manager";
 /// How long the controllers wait for the APIService of our kinds. Until it is known their requests go through the host.
 const ROUTE_KNOWN_WITHIN: Duration = Duration::from_secs(10);
 
-/// Runs until SIGTERM or SIGINT. Fails if the manager cannot start, or if it loses the lease.
+/// Runs until SIGTERM or SIGINT. Fails if the manager cannot start, if it loses the lease, or if one of its tasks ends before.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
+    let tasks = ProgramTasks::new(CancellationToken::new());
+    tasks.run(start(flags, tasks.clone())).await
+}
+
+async fn start(flags: Flags, tasks: ProgramTasks) -> anyhow::Result<()> {
     let lease = flags.lease.lease();
     let metrics = Metrics::new();
-    let tasks = ProgramTasks::new(CancellationToken::new());
     let shutdown = tasks.shutdown().clone();
     let mut connections = HostConnections::open(flags.kubeconfig.as_deref()).await?;
     let route = connections.go_straight(&flags, &metrics, &tasks)?;
     let client = lease::with_term(connections.writes, lease.clone(), &metrics);
-    let port = flags.port.bind().await?;
+    let port = flags.port.bind(&tasks).await?;
 
     leading::stop_on_signal(shutdown.clone())?;
     let context = ControllerContext::new(COMPONENT, client, connections.evictions, lease, metrics, tasks);

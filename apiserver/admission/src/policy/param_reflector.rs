@@ -66,11 +66,12 @@ pub struct ParamReflector {
 
 impl ParamReflector {
     /// Starts the reflector in a task of its own, with backoff.
-    pub fn start(host: Client, kind: ApiResource, scope: ParamScope) -> Self {
+    pub fn start(host: Client, kind: ApiResource, scope: ParamScope, tasks: &ProgramTasks) -> Self {
         let known = Arc::new(Mutex::new(ParamStore::default()));
         let (ready, is_ready) = watch::channel(false);
-        let task = tokio::spawn(follow(host, kind, scope, known.clone(), ready));
-        Self { known, is_ready, task: task.abort_handle() }
+        let name = format!("reflector of params of admission policies, {}", kind.plural);
+        let task = tasks.spawn_endless(name, follow(host, kind, scope, known.clone(), ready));
+        Self { known, is_ready, task }
     }
 
     /// Returns when all objects have been listed.

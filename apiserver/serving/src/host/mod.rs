@@ -34,6 +34,8 @@ pub use dialer::{Dialer, ServiceRef};
 use observe::Observe;
 pub use service::{ConnectFailure, service_client};
 
+use crate::tasks::ProgramTasks;
+
 /// Longest time for a connection to be made, TLS included.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -189,12 +191,12 @@ where
     K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + Send + Sync + 'static,
 {
     /// Starts a task that reflects `what`. While the host cannot be reached it tries again with backoff, and logs that.
-    pub fn start(what: &'static str, api: Api<PartialObjectMeta<K>>) -> Self {
+    pub fn start(what: &'static str, api: Api<PartialObjectMeta<K>>, tasks: &ProgramTasks) -> Self {
         let (reader, writer) = store();
         let config = watcher::Config::default().page_size(PAGE_SIZE);
         let events = watcher(api, config).default_backoff().modify(drop_unread);
         let mut events = reflector(writer, events).boxed();
-        tokio::spawn(async move {
+        tasks.spawn_endless(format!("reflector of {what}"), async move {
             let mut failures = WatchFailures::default();
             while let Some(event) = events.next().await {
                 if let Some(error) = failures.take_in(&event) {
@@ -232,7 +234,8 @@ mod tests {
             let _ = asked.try_send(request.uri().to_string());
             std::future::pending::<Result<Response<Body>, std::convert::Infallible>>()
         });
-        let _reflector = Reflector::<Node>::start("nodes", Api::all(Client::new(service, "default")));
+        let (api, tasks) = (Api::all(Client::new(service, "default")), ProgramTasks::new(Default::default()));
+        let _reflector = Reflector::<Node>::start("nodes", api, &tasks);
         let first = all.recv().await.unwrap();
         assert!(first.contains("limit=50"), "{first}");
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use drydock_api::API_VERSION;
 use drydock_runtime::metrics::Metrics;
-use drydock_runtime::tasks::ProgramTasks;
 use drydock_serving::host::service_client;
+use drydock_serving::tasks::ProgramTasks;
 use kube::{Api, Client};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -61,14 +61,9 @@ impl DirectRoute {
     /// Follows the APIService through `host` until shutdown. Requests carry the token in `token_file`.
     pub fn follow(host: Client, token_file: PathBuf, metrics: &Metrics, tasks: &ProgramTasks) -> Arc<Self> {
         let route = Arc::new(Self::unknown(host.clone(), token_file, metrics));
-        let (follower, stop) = (route.clone(), tasks.shutdown().clone());
+        let follower = route.clone();
         let follow = api_service::follow(Api::all(host), move |found| follower.set(found));
-        tasks.spawn("reflector of the APIService", async move {
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = follow => {}
-            }
-        });
+        tasks.spawn_endless("reflector of the APIService", follow);
         route
     }
 

@@ -11,6 +11,7 @@ use drydock_serving::auth::authn::Peer;
 use drydock_serving::clock::testing::{StoppedClock, pass};
 use drydock_serving::host::ServiceRef;
 use drydock_serving::serve::{self, Bounds, RequestHandler};
+use drydock_serving::tasks::ProgramTasks;
 use drydock_serving::tls::{CertificateSource, server_config};
 use http::{HeaderMap, StatusCode, header};
 use serde_json::json;
@@ -53,7 +54,8 @@ impl ApiServer {
         let dir = tempfile::tempdir().unwrap();
         let (cert_dir, names) = (dir.path().to_owned(), vec!["a.n.svc".to_owned()]);
         let source = CertificateSource { files: None, cert_dir, names };
-        let tls = server_config(source.certificate().unwrap()).unwrap();
+        let tls =
+            server_config(source.certificate(&ProgramTasks::new(CancellationToken::new())).unwrap()).unwrap();
         let listener = serve::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         std::fs::write(dir.path().join("token"), "the token").unwrap();
