@@ -19,7 +19,7 @@ pub struct NoAnswer {
 impl NoAnswer {
     /// Returns the failure if `error` has it as itself or among its causes.
     pub fn of<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e Self> {
-        std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref())
+        std::iter::successors(Some(error), |&error| error.source()).find_map(|error| error.downcast_ref())
     }
 }
 

@@ -282,7 +282,7 @@ mod tests {
         let queue: WorkQueue<u8> = WorkQueue::new("t", &Metrics::new(), ExponentialBackoff::WRITES);
         queue.add(1);
         let (attempts, stop) = (AtomicBool::new(false), context.tasks.shutdown().clone());
-        let work = move |_| {
+        let work = move |_: u8| {
             // It panics before there is a future.
             assert!(attempts.swap(true, Relaxed), "the first time");
             stop.cancel();

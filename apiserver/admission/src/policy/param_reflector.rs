@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_logging::{WatchFailures, with_causes};
+use drydock_serving::tasks::ProgramTasks;
 use futures::StreamExt;
 use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta};
 use kube::core::Selector;

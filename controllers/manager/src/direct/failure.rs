@@ -69,7 +69,7 @@ impl fmt::Display for DirectFailure {
             Self::NotSent(ConnectFailure::Connect(why)) => write!(f, "no connection: {why}"),
             Self::NotSent(ConnectFailure::Tls(why)) => write!(f, "no TLS connection: {why}"),
             Self::Unavailable => f.write_str("answered 503"),
-            Self::NoAnswer(silent) => silent.fmt(f),
+            Self::NoAnswer(silent) => write!(f, "{silent}"),
             Self::NoClient(why) => f.write_str(why),
         }
     }
