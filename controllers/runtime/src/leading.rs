@@ -73,7 +73,9 @@ async fn work(
     elector: Option<Elector>,
     start: impl FnOnce() -> Vec<&'static str>,
 ) -> LeadershipEnd {
-    info!(controllers = start().join(", "), "running");
+    // Outside of the macro, which evaluates nothing when its line is not logged.
+    let controllers = start();
+    info!(controllers = controllers.join(", "), "running");
     let give_back = CancellationToken::new();
     let hold = hold(elector, give_back.clone());
     let stopped = async {
