@@ -1,6 +1,7 @@
 //! The flags with which our programs run in a host.
 
 use std::path::PathBuf;
+use std::sync::PoisonError;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
