@@ -42,17 +42,17 @@ where
 {
     let http = TimeoutLayer::new(ANSWERED_WITHIN).layer(http);
     BoxCloneService::new(service_fn(move |mut request: Request<Body>| {
-        let waiting = Waiting::of(&mut request);
+        let sent = SentRequest::of(&mut request);
         let answer = http.clone().oneshot(request);
         async move {
             match answer.await {
                 Ok(answer) => {
                     if Some(answer.status()) == left_after {
-                        waiting.leave();
+                        sent.leave();
                     }
-                    Ok(answer.map(|body| waiting.limit(body)))
+                    Ok(answer.map(|body| sent.limit(body)))
                 }
-                Err(error) if error.is::<Elapsed>() => Err(waiting.in_vain(ANSWERED_WITHIN, false).into()),
+                Err(error) if error.is::<Elapsed>() => Err(sent.in_vain(ANSWERED_WITHIN, false).into()),
                 Err(error) => Err(error),
             }
         }
@@ -60,14 +60,14 @@ where
 }
 
 /// A request that was sent.
-struct Waiting {
+struct SentRequest {
     /// Method and path.
     request: String,
     silence: Duration,
     connection: CaptureConnection,
 }
 
-impl Waiting {
+impl SentRequest {
     fn of(request: &mut Request<Body>) -> Self {
         let silence = if is_watch(request.uri()) { SILENT_WATCH } else { ANSWERED_WITHIN };
         let words = format!("{} {}", request.method(), request.uri().path());
@@ -85,7 +85,7 @@ impl Waiting {
     }
 
     fn limit<B>(self, body: B) -> LimitedBody<B> {
-        LimitedBody { body, silent: None, waiting: self }
+        LimitedBody { body, silent: None, sent: self }
     }
 }
 
@@ -102,7 +102,7 @@ pin_project! {
         // Ends when nothing has come for too long. None while nobody waits.
         #[pin]
         silent: Option<Sleep>,
-        waiting: Waiting,
+        sent: SentRequest,
     }
 }
 
@@ -124,12 +124,12 @@ where
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         if this.silent.is_none() {
-            this.silent.set(Some(sleep(this.waiting.silence)));
+            this.silent.set(Some(sleep(this.sent.silence)));
         }
         if let Some(silent) = this.silent.as_pin_mut() {
             ready!(silent.poll(context));
         }
-        Poll::Ready(Some(Err(this.waiting.in_vain(this.waiting.silence, true).into())))
+        Poll::Ready(Some(Err(this.sent.in_vain(this.sent.silence, true).into())))
     }
 
     fn is_end_stream(&self) -> bool {
