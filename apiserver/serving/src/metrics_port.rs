@@ -132,7 +132,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cert_dir = folder.path().to_owned();
         let serving = CertificateSource { files: None, cert_dir: cert_dir.clone(), names: Vec::new() };
-        let port = bind(([127, 0, 0, 1], 0).into(), &serving).await.unwrap();
+        let tasks = ProgramTasks::new(CancellationToken::new());
+        let port = bind(([127, 0, 0, 1], 0).into(), &serving, &tasks).await.unwrap();
         let address = port.listener.local_addr().unwrap();
         let paths = ServedPaths { health: Health::default(), auth: closed(), metrics: Router::new() };
         tokio::spawn(serve(port, paths, CancellationToken::new()));
