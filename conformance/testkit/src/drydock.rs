@@ -3,10 +3,11 @@
 
 mod flags;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -15,7 +16,7 @@ use kube::api::Api;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 
-use crate::host::{TestHost, free_ports, repository};
+use crate::host::{TestHost, repository};
 use crate::wait::{LIMIT, api_available, https_ready, server_ready, unless_ended};
 
 const APISERVER: &str = "drydock-apiserver";
@@ -69,6 +70,8 @@ pub struct Drydock {
     pub host: Arc<TestHost>,
     options: Options,
     port: u16,
+    /// By the names of the processes, which keep them when they are started again.
+    manager_ports: Mutex<HashMap<String, u16>>,
 }
 
 impl Drydock {
@@ -83,8 +86,8 @@ impl Drydock {
 
     /// Starts the API server and nothing that acts on objects, and waits until the host serves our API.
     pub async fn start_without_controllers(host: Arc<TestHost>, options: Options) -> Result<Drydock> {
-        let port = free_ports(1)?.first().copied().context("no free port")?;
-        let drydock = Drydock { host, options, port };
+        let port = host.free_port()?;
+        let drydock = Drydock { host, options, port, manager_ports: Mutex::default() };
         grant(&drydock.host)?;
         let served = async {
             drydock.start_apiserver().await?;

@@ -47,8 +47,7 @@ impl LeaderElectionFlags {
     /// `start` starts them and returns their names.
     ///
     /// # Errors
-    /// The lease was lost, or a task of the context ended before shutdown. The process must end at once: another one may act
-    /// by now, or a part of the work is not done any more.
+    /// The lease was lost. The process must end at once: another one may act by now.
     pub async fn lead(
         &self,
         context: &ControllerContext,
@@ -56,12 +55,9 @@ impl LeaderElectionFlags {
         start: impl FnOnce() -> Vec<&'static str>,
     ) -> anyhow::Result<()> {
         let lease = self.leader_elect.then(|| (client, self.config()));
-        tokio::select! {
-            end = leading::lead(context, lease, start) => match end {
-                LeadershipEnd::Stopped => Ok(()),
-                LeadershipEnd::Lost => bail!("the lease was lost"),
-            },
-            failure = context.tasks.failed() => Err(failure.into()),
+        match leading::lead(context, lease, start).await {
+            LeadershipEnd::Stopped => Ok(()),
+            LeadershipEnd::Lost => bail!("the lease was lost"),
         }
     }
 
@@ -91,7 +87,6 @@ impl LeaderElectionFlags {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use drydock_runtime::testing;
 
     use super::*;
 
@@ -99,23 +94,6 @@ mod tests {
     struct Program {
         #[command(flatten)]
         lease: LeaderElectionFlags,
-    }
-
-    async fn broken() {
-        panic!("broken");
-    }
-
-    /// A cache whose reflector had panicked stayed as it was, and the controllers went on with it.
-    #[tokio::test]
-    async fn a_task_that_panics_ends_the_program_with_an_error_that_names_it() {
-        let context = testing::context(|_, _, _| testing::failure(404, "NotFound"));
-        let lease = Program::try_parse_from(["program", "--leader-elect=false"]).unwrap().lease;
-        let start = || {
-            context.tasks.spawn("reflector of pods", broken());
-            vec!["a controller"]
-        };
-        let error = lease.lead(&context, &context.client, start).await.unwrap_err();
-        assert_eq!(error.to_string(), "the task \"reflector of pods\" panicked");
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! again, from what the caches hold then; each write carries the UID or the resourceVersion that it was
 //! decided on.
 
+use drydock_serving::tasks::ProgramTasks;
 use kube::Client;
-use tokio_util::sync::CancellationToken;
 
 use crate::cache::{Cacheable, HostCaches};
 use crate::clock::Clock;
@@ -16,7 +16,6 @@ use crate::events::EventRecorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
 use crate::skew::Skew;
-use crate::tasks::ProgramTasks;
 
 /// Everything that a controller needs. Cheap to clone; clones share all of it.
 #[derive(Clone)]
@@ -32,21 +31,19 @@ pub struct ControllerContext {
     pub recorder: EventRecorder,
     /// Registry of metrics.
     pub metrics: Metrics,
-    /// Cancelled when the process is to end.
-    pub shutdown: CancellationToken,
     /// Whether writes may be sent, and in which term of the lease.
     pub lease: LeaseHandle,
     /// Our clocks.
     pub clock: Clock,
     /// What is known of the API server's clock.
     pub skew: Skew,
-    /// What runs until shutdown, and is waited for then.
+    /// What runs until the process is to end, and is waited for then.
     pub tasks: ProgramTasks,
 }
 
 impl ControllerContext {
-    /// What a program has at its start: caches that nothing feeds yet, the system's clock, and events of `component`. The
-    /// shutdown is that of `tasks`. Requests of `client` and `evictions` are sent as they are:
+    /// What a program has at its start: caches that nothing feeds yet, the system's clock, and events of `component`.
+    /// Requests of `client` and `evictions` are sent as they are:
     /// [`with_term`](crate::lease::with_term) adds the term of the lease.
     pub fn new(
         component: &'static str,
@@ -56,10 +53,10 @@ impl ControllerContext {
         metrics: Metrics,
         tasks: ProgramTasks,
     ) -> Self {
-        let (clock, shutdown) = (Clock::SYSTEM, tasks.shutdown().clone());
+        let clock = Clock::SYSTEM;
         let recorder = EventRecorder::start(client.clone(), component, &metrics, clock, &tasks);
         let (caches, skew) = (HostCaches::default(), Skew::default());
-        Self { client, evictions, caches, recorder, metrics, shutdown, lease, clock, skew, tasks }
+        Self { client, evictions, caches, recorder, metrics, lease, clock, skew, tasks }
     }
 
     /// Whether a write to the host may be sent now.

@@ -57,7 +57,7 @@ pub async fn lead(
         Elector::new(client, config, context.lease.clone(), context.recorder.clone())
     });
     let may_act = match &mut elector {
-        Some(candidate) => candidate.acquire(&context.shutdown).await,
+        Some(candidate) => candidate.acquire(context.tasks.shutdown()).await,
         None => true,
     };
     let end = if may_act { work(context, elector, start).await } else { LeadershipEnd::Stopped };
@@ -79,7 +79,7 @@ async fn work(
     let give_back = CancellationToken::new();
     let hold = hold(elector, give_back.clone());
     let stopped = async {
-        context.shutdown.cancelled().await;
+        context.tasks.shutdown().cancelled().await;
         info!("stopping");
         if tokio::time::timeout(SHUTDOWN_GRACE, context.tasks.finished()).await.is_err() {
             warn!("some work did not finish in time");

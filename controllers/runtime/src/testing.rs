@@ -1,5 +1,6 @@
 //! For tests of the code around the machines: a context whose API server is a function.
 
+use drydock_serving::tasks::ProgramTasks;
 use std::sync::Arc;
 
 use http::header::DATE;
@@ -18,7 +19,6 @@ use crate::events::EventRecorder;
 use crate::lease::LeaseHandle;
 use crate::metrics::Metrics;
 use crate::skew::Skew;
-use crate::tasks::ProgramTasks;
 
 /// A context that holds the lease, with empty caches and a clock that goes as tokio's does. `answer` gets the method, the
 /// path with its query, and the body (null if there is none) of each request, and returns the code and the body of the
@@ -44,7 +44,6 @@ pub fn context_ahead(
         caches: HostCaches::default(),
         recorder: EventRecorder::disconnected(&metrics, clock),
         metrics,
-        shutdown: tasks.shutdown().clone(),
         lease: LeaseHandle::unelected(clock),
         clock,
         skew: Skew::default(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_testkit::drydock::program;
-use drydock_testkit::host::{TestHost, free_ports};
+use drydock_testkit::host::TestHost;
 use drydock_testkit::wait::{api_available, file, https_ready, unless_ended};
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ const NAMESPACE: &str = "reference-kinds";
 
 /// Starts the reference kinds, waits until the aggregator has found them, and returns their clients.
 pub async fn start_reference_kinds(host: &TestHost) -> Result<Clients> {
-    let port = free_ports(1)?.first().copied().context("no free port")?;
+    let port = host.free_port()?;
     let folder = host.dir.join(NAME);
     let kubeconfig = host.kubeconfig(NAME, &["system:masters"])?;
     let arguments = [kubeconfig.display().to_string(), port.to_string(), folder.display().to_string()];

@@ -1,12 +1,13 @@
 //! The flags with which our programs run in a host.
 
 use std::path::PathBuf;
+use std::sync::PoisonError;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{APISERVER, Drydock, MANAGER, NAMESPACE, StorageChoice};
-use crate::host::{audit, free_ports, repository};
+use crate::host::{audit, repository};
 
 /// The audience of tokens for our API server, and the host's own.
 const AUDIENCES: [&str; 2] =
@@ -42,7 +43,7 @@ impl Drydock {
         Ok([format!("--audit-policy-file={file}"), format!("--audit-log-path={log}")])
     }
 
-    /// The flags of a controller manager, and the port in them, which is chosen last.
+    /// The flags of a controller manager, and the port in them, which is that of its first start.
     pub(super) fn manager_flags(&self, process: &str) -> Result<(Vec<String>, u16)> {
         let mut flags = self.common_flags(MANAGER)?;
         flags.push(format!("--cert-dir={}", self.dir().join(process).display()));
@@ -55,9 +56,19 @@ impl Drydock {
         flags.push(format!("--leader-elect-lease-duration={duration}"));
         flags.push(format!("--leader-elect-renew-deadline={deadline}"));
         flags.push(format!("--leader-elect-retry-period={retry}"));
-        let port = free_ports(1)?.first().copied().context("no free port")?;
+        let port = self.manager_port(process)?;
         flags.push(format!("--secure-port={port}"));
         Ok((flags, port))
+    }
+
+    fn manager_port(&self, process: &str) -> Result<u16> {
+        let mut ports = self.manager_ports.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(port) = ports.get(process) {
+            return Ok(*port);
+        }
+        let port = self.host.free_port()?;
+        ports.insert(process.to_owned(), port);
+        Ok(port)
     }
 
     /// Writes the kubeconfig of one of our programs, with the rights of its service account.

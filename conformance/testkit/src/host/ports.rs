@@ -5,10 +5,12 @@
 //! ```
 //!
 //! The kernel closes the guards of a process that ends, however it ends, and other processes get its blocks. Until then a port
-//! that was chosen is nobody else's: not before its server is started, and not while its server is down.
+//! that was chosen is nobody else's: not before its server is started, and not while its server is down. Whoever runs for long
+//! gives ports back ([`OwnPorts`]): there are some 20,000.
 
+use std::collections::VecDeque;
 use std::net::{Ipv4Addr, TcpListener};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
@@ -25,29 +27,65 @@ const EPHEMERAL: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 /// The blocks of this process.
 static OURS: Mutex<PortBlocks> = Mutex::new(PortBlocks::NOTHING);
 
-/// Returns `count` different free ports, which no other call returns, in this process or in another one that runs.
+/// Returns `count` different free ports, which no other call returns, in this process or in another one, as long as this
+/// process runs.
 pub fn free_ports(count: usize) -> Result<Vec<u16>> {
-    let mut ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
-    (0..count).map(|_| ours.give()).collect()
+    Ok(std::mem::take(&mut OwnPorts::take(count)?.0))
+}
+
+/// Free ports, which nobody else gets before this is dropped. Its servers have to end before.
+#[derive(Debug, Default)]
+pub struct OwnPorts(Vec<u16>);
+
+impl OwnPorts {
+    /// Takes `count` different ones.
+    pub fn take(count: usize) -> Result<Self> {
+        let mut ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Self((0..count).map(|_| ours.give()).collect::<Result<_>>()?))
+    }
+
+    /// Takes one more, and returns it.
+    pub fn take_another(&mut self) -> Result<u16> {
+        let port = OURS.lock().unwrap_or_else(PoisonError::into_inner).give()?;
+        self.0.push(port);
+        Ok(port)
+    }
+}
+
+impl Deref for OwnPorts {
+    type Target = [u16];
+
+    fn deref(&self) -> &[u16] {
+        &self.0
+    }
+}
+
+impl Drop for OwnPorts {
+    fn drop(&mut self) {
+        OURS.lock().unwrap_or_else(PoisonError::into_inner).left.extend(&self.0);
+    }
 }
 
 /// The blocks that a process has.
 struct PortBlocks {
     guards: Vec<TcpListener>,
-    /// The ports that were not given yet.
-    left: Vec<u16>,
+    /// The ports that are not given. The one that has been left for longest is given next.
+    left: VecDeque<u16>,
 }
 
 impl PortBlocks {
-    const NOTHING: Self = Self { guards: Vec::new(), left: Vec::new() };
+    const NOTHING: Self = Self { guards: Vec::new(), left: VecDeque::new() };
 
     /// Returns the next port that is free.
     fn give(&mut self) -> Result<u16> {
         loop {
-            while let Some(port) = self.left.pop() {
+            for _ in 0..self.left.len() {
+                let Some(port) = self.left.pop_front() else { break };
                 if bind(port).is_some() {
                     return Ok(port);
                 }
+                // Someone listens there, for now.
+                self.left.push_back(port);
             }
             self.take_block()?;
         }
@@ -79,7 +117,10 @@ fn outside(ephemeral: &str) -> Range<u16> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
+    use crate::wait::LIMIT;
 
     /// Test processes that ran side by side chose the same port, and the server that was later to bind it ended.
     #[test]
@@ -100,9 +141,30 @@ mod tests {
     fn a_port_on_which_someone_listens_is_not_given() -> Result<()> {
         let mut blocks = PortBlocks::NOTHING;
         blocks.give()?;
-        let taken = blocks.left.last().copied().context("a block of two ports")?;
-        let _listener = bind(taken);
+        let taken = blocks.left.front().copied().context("a block of two ports")?;
+        let listener = bind(taken);
         assert_ne!(blocks.give()?, taken);
+        drop(listener);
+        assert!(blocks.left.contains(&taken), "it may be given later");
+        Ok(())
+    }
+
+    /// A run of hours took a block after another, until there was none.
+    #[test]
+    fn ports_come_back_and_no_more_blocks_are_taken() -> Result<()> {
+        let mut blocks = PortBlocks::NOTHING;
+        for _ in 0..100 * BLOCK {
+            let port = blocks.give()?;
+            blocks.left.push_back(port);
+        }
+        assert_eq!(blocks.guards.len(), 1);
+        let own = OwnPorts::take(3)?;
+        let ports = own.to_vec();
+        let ours = || OURS.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(!ports.iter().any(|port| ours().left.contains(port)));
+        drop(own);
+        let left = ours();
+        assert!(ports.iter().all(|port| left.left.contains(port)));
         Ok(())
     }
 
@@ -113,7 +175,12 @@ mod tests {
         let guard = blocks.guards[0].local_addr()?.port();
         assert!(bind(guard).is_none());
         drop(blocks);
-        assert!(bind(guard).is_some());
+        // A child that another test starts meanwhile has the guard open until it executes its program.
+        let began = Instant::now();
+        while bind(guard).is_none() {
+            anyhow::ensure!(began.elapsed() < LIMIT, "the guard stays open");
+            std::thread::yield_now();
+        }
         Ok(())
     }
 

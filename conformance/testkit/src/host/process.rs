@@ -2,9 +2,11 @@
 //!
 //! Each has a process group of its own, so that Ctrl-C reaches this process alone, which stops them in order. A **reaper**
 //! ends what is left after a panic, after `kill -9`, and of a host in a static, which is never dropped: a shell that reads
-//! from a pipe which closes when this process is gone. It then kills the pids in a file, and removes the folder. As nobody
-//! waits for these, it adds their lines of /proc/PID/stat to the file that `DRYDOCK_CPU_LOG` names, if it is set. What the
-//! processes logged it copies into the folder that `DRYDOCK_LOGS` names, if there is one, under the name of theirs.
+//! from a pipe which closes when this process is gone. It then kills the pids in a file, and removes the folder. If
+//! `DRYDOCK_CPU_LOG` is set, the reaper first adds the line of /proc/PID/stat of each pid to the file of that name, because
+//! nobody waits for these processes. If `DRYDOCK_LOGS` names a folder, the reaper copies the logs of the processes there before
+//! it removes them. The copy has the name of the host's folder, and a file `started-by` with the name of the test that started
+//! the host.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -45,6 +47,9 @@ impl Processes {
     /// Starts the reaper. No process runs yet.
     pub fn new(dir: &Path) -> Result<Processes> {
         std::fs::create_dir_all(dir.join("logs"))?;
+        // Each test has a thread with its name.
+        let thread = std::thread::current();
+        std::fs::write(dir.join("logs/started-by"), thread.name().unwrap_or("an unnamed thread"))?;
         std::fs::write(dir.join("pids"), "")?;
         let reaper = Command::new("sh")
             .args(["-c", REAPER, "reaper"])
@@ -185,6 +190,15 @@ impl Drop for Process {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logs_say_which_test_started_the_programs() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let _processes = Processes::new(dir.path())?;
+        let test = std::fs::read_to_string(dir.path().join("logs/started-by"))?;
+        assert!(test.ends_with("logs_say_which_test_started_the_programs"), "{test}");
+        Ok(())
+    }
 
     /// The logs of a live test that failed went with the folder of its host.
     #[test]

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_runtime::cache::api;
-use drydock_runtime::{ControllerContext, ObjectKey, Pod, find};
+use drydock_runtime::{ControllerContext, ObjectKey, Pod, find, pass_on_panic};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::Pod as HostPod;
 use k8s_openapi::api::policy::v1::Eviction;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Preconditions};
 use kube::Api;
 use kube::api::PostParams;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tokio_util::task::TaskTracker;
 use tracing::{debug, error};
 
 use super::budget_check::BudgetCheck;
@@ -26,23 +26,28 @@ use super::reconciler::ImperativeReconciler;
 const ANSWERS_WITHIN: Duration = Duration::from_secs(45);
 
 /// Sends evictions until shutdown, then waits for those in flight.
+///
+/// # Panics
+/// The result of an eviction cannot be noted: its slot would stay taken.
 pub(super) async fn dispatch(reconciler: Arc<ImperativeReconciler>) {
-    let stop = reconciler.context.shutdown.clone();
-    let tasks = TaskTracker::new();
+    let stop = reconciler.context.tasks.shutdown().clone();
+    let mut evictions = JoinSet::new();
     loop {
         let now = Instant::now();
         while let Some(key) = take(&reconciler, now) {
-            tasks.spawn(serve(reconciler.clone(), key));
+            evictions.spawn(serve(reconciler.clone(), key));
         }
         let pause = reconciler.pool.lock().paused_until(now);
         tokio::select! {
             () = stop.cancelled() => break,
             () = reconciler.pool_changed.notified() => {}
+            Some(ended) = evictions.join_next() => pass_on_panic(ended),
             () = tokio::time::sleep_until(pause.unwrap_or(now)), if pause.is_some() => {}
         }
     }
-    tasks.close();
-    tasks.wait().await;
+    while let Some(ended) = evictions.join_next().await {
+        pass_on_panic(ended);
+    }
 }
 
 fn take(reconciler: &ImperativeReconciler, now: Instant) -> Option<ObjectKey> {

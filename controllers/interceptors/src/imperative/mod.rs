@@ -57,7 +57,8 @@ pub async fn run(context: ControllerContext) {
         let reconciler = reconciler.clone();
         async move { reconciler.reconcile(key).await }.boxed()
     };
-    // Both end at shutdown. A panic of one ends the task of both.
+    // Both end at shutdown. A panic in the work on one request, or in one eviction, is caught where it happens. Any other
+    // ends the task of both, and so the program.
     tokio::join!(run_workers(&context, queue, PARALLEL_WORKERS, work), evictions);
 }
 

@@ -95,7 +95,7 @@ impl RunningInterceptor {
 
 impl Drop for RunningInterceptor {
     fn drop(&mut self) {
-        self.context.shutdown.cancel();
+        self.context.tasks.shutdown().cancel();
     }
 }
 

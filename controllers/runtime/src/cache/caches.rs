@@ -2,12 +2,12 @@
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_serving::tasks::ProgramTasks;
 use kube::Client;
 
 use super::cacheable::Cacheable;
 use super::reflector::reflect;
 use super::{Node, Pod, PodDisruptionBudget, Store};
-use crate::tasks::ProgramTasks;
 
 /// The stores. Clones share them.
 #[derive(Clone, Default)]

@@ -9,6 +9,7 @@ mod writer;
 use std::sync::Arc;
 
 use drydock_api::text::cut_bytes;
+use drydock_serving::tasks::ProgramTasks;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
@@ -17,7 +18,6 @@ use tokio::sync::Notify;
 use crate::cache::Cacheable;
 use crate::clock::Clock;
 use crate::metrics::Metrics;
-use crate::tasks::ProgramTasks;
 use backlog::EventBacklog;
 pub use owner::subject;
 

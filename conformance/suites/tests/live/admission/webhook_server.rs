@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
+use drydock_testkit::link::accepted;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -16,7 +17,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
@@ -73,21 +74,6 @@ impl WebhookServer {
         *all = others;
         let of_path: Vec<(String, Value)> = of_path;
         of_path.into_iter().map(|(_, review)| review).collect()
-    }
-}
-
-/// Waits for the next connection. An accept that fails is logged, once in a row, and tried again: the client had gone before,
-/// or the process had too many open files. The server went on without its port then, and all webhooks failed.
-async fn accepted(listener: &TcpListener) -> TcpStream {
-    let mut is_logged = false;
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => return stream,
-            Err(error) if !std::mem::replace(&mut is_logged, true) => {
-                eprintln!("the webhook server cannot accept a connection: {error}; trying again");
-            }
-            Err(_) => tokio::task::yield_now().await,
-        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use thiserror::Error;
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -42,20 +43,48 @@ impl ProgramTasks {
         &self.shutdown
     }
 
-    /// Starts a task, which has to run until shutdown.
-    pub fn spawn(&self, name: impl Into<String>, task: impl Future<Output = ()> + Send + 'static) {
+    /// Starts a task, which has to run until shutdown, or until it is aborted.
+    pub fn spawn(
+        &self,
+        name: impl Into<String>,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> AbortHandle {
         let (name, shutdown, failure) = (name.into(), self.shutdown.clone(), self.failure.clone());
-        self.tracker.spawn(async move {
+        let task = self.tracker.spawn(async move {
             let ended = AssertUnwindSafe(task).catch_unwind().await;
             if !shutdown.is_cancelled() {
                 let why = if ended.is_ok() { TaskFailure::Returned } else { TaskFailure::Panicked };
                 failure.send_replace(Some(why(name)));
             }
         });
+        task.abort_handle()
+    }
+
+    /// Starts a task that has no end, and drops it at shutdown.
+    pub fn spawn_endless(
+        &self,
+        name: impl Into<String>,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> AbortHandle {
+        let shutdown = self.shutdown.clone();
+        self.spawn(name, async move {
+            shutdown.run_until_cancelled(task).await;
+        })
+    }
+
+    /// Runs a program to its end, or until one of its tasks has ended before shutdown.
+    ///
+    /// # Errors
+    /// Those of the program, and one that names the task.
+    pub async fn run(&self, program: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+        tokio::select! {
+            ended = program => ended,
+            failure = self.failed() => Err(failure.into()),
+        }
     }
 
     /// Waits until a task has ended before shutdown.
-    pub async fn failed(&self) -> TaskFailure {
+    async fn failed(&self) -> TaskFailure {
         let mut failure = self.failure.subscribe();
         loop {
             let seen = failure.borrow_and_update().clone();
@@ -67,7 +96,7 @@ impl ProgramTasks {
         }
     }
 
-    /// Waits until all tasks have ended. No task may be started any more.
+    /// Waits until no task runs. One that is started after that is not waited for.
     pub async fn finished(&self) {
         self.tracker.close();
         self.tracker.wait().await;
@@ -84,14 +113,28 @@ mod tests {
         panic!("broken");
     }
 
+    /// A cache whose reflector had panicked stayed as it was, and the program went on with it.
     #[tokio::test]
-    async fn a_task_that_panics_is_named() {
+    async fn a_task_that_panics_ends_the_program_with_an_error_that_names_it() {
         let tasks = ProgramTasks::new(CancellationToken::new());
         tasks.spawn("one that goes on", pending());
-        tasks.spawn("reflector of pods", broken());
-        assert_eq!(tasks.failed().await, TaskFailure::Panicked("reflector of pods".into()));
+        tasks.spawn_endless("reflector of pods", broken());
+        let error = tasks.run(pending()).await.unwrap_err();
+        assert_eq!(error.to_string(), "the task \"reflector of pods\" panicked");
         // A later caller gets the same.
-        assert_eq!(tasks.failed().await.to_string(), "the task \"reflector of pods\" panicked");
+        assert_eq!(tasks.failed().await, TaskFailure::Panicked("reflector of pods".into()));
+    }
+
+    #[tokio::test]
+    async fn a_task_without_an_end_ends_at_shutdown_and_one_that_is_aborted_has_not_failed() {
+        let tasks = ProgramTasks::new(CancellationToken::new());
+        tasks.spawn("aborted", pending()).abort();
+        tasks.finished().await;
+        assert_eq!(tasks.failed().now_or_never(), None);
+        tasks.spawn_endless("endless", pending());
+        tasks.shutdown().cancel();
+        tasks.finished().await;
+        assert_eq!(tasks.failed().now_or_never(), None);
     }
 
     #[tokio::test]
