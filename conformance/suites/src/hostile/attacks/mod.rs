@@ -7,6 +7,7 @@ mod connections;
 mod controllers;
 mod eviction_requests;
 mod frames;
+mod handshakes;
 mod host;
 mod nodes;
 mod patches;
@@ -31,6 +32,7 @@ pub fn all() -> Vec<Attack> {
         queries::all(),
         writes::all(),
         connections::all(),
+        handshakes::all(),
         frames::all(),
         streams::all(),
         calls::all(),
