@@ -5,6 +5,7 @@ mod bodies;
 mod calls;
 mod connections;
 mod controllers;
+mod deployments;
 mod eviction_requests;
 mod frames;
 mod handshakes;
@@ -17,6 +18,7 @@ mod shares;
 mod statuses;
 mod store;
 mod streams;
+mod surges;
 mod traces;
 mod vetoes;
 mod writes;
@@ -39,6 +41,7 @@ pub fn all() -> Vec<Attack> {
         reviews::all(),
         host::all(),
         controllers::all(),
+        surges::all(),
         vetoes::all(),
         nodes::all(),
         traces::all(),
