@@ -99,7 +99,7 @@ async fn an_autoscaler_without_its_deployment_gets_its_minimum_back() {
         }
         let other = autoscaler("h", !has_deployment, recorded(2, 5));
         controller.workloads.autoscalers.apply(other);
-        assert_eq!(controller.workloads.recorded(Some("n")), [key()].into());
+        assert_eq!(controller.workloads.surged("n"), [key()].into());
         controller.reconcile(key()).await.unwrap();
         let requests = requests.lock();
         assert_eq!(requests.len(), 1, "{requests:?}");
