@@ -81,8 +81,8 @@ async fn read_exactly(
     if read < count { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
 }
 
-/// A handshake whose first step is done.
-pub(super) enum Begun {
+/// What the first step of a handshake has brought about.
+pub(super) enum FirstStep {
     /// What is left of it costs little.
     Answered(Box<Accept<ClientStream>>),
     /// The client has to send another ClientHello.
@@ -92,10 +92,10 @@ pub(super) enum Begun {
 }
 
 /// Works on the first step of a handshake. Does not wait for the client.
-pub(super) fn begin(hello: &[u8], stream: ClientStream, tls: Arc<ServerConfig>) -> Begun {
+pub(super) fn begin(hello: &[u8], stream: ClientStream, tls: Arc<ServerConfig>) -> FirstStep {
     let accepted = match parse(hello) {
         Ok(accepted) => accepted,
-        Err((error, alert)) => return Begun::Refused { stream, alert, error },
+        Err((error, alert)) => return FirstStep::Refused { stream, alert, error },
     };
     let mut is_retried = false;
     let shaking = StartHandshake::from_parts(accepted, stream).into_stream_with(tls, |connection| {
@@ -103,8 +103,8 @@ pub(super) fn begin(hello: &[u8], stream: ClientStream, tls: Arc<ServerConfig>) 
     });
     match is_retried {
         // A client that knows what it will be asked for may have sent that already.
-        true => Begun::Retry(Box::new(Retry { shaking, shaken: Poll::Pending }).step()),
-        false => Begun::Answered(Box::new(shaking)),
+        true => FirstStep::Retry(Box::new(Retry { shaking, shaken: Poll::Pending }).step()),
+        false => FirstStep::Answered(Box::new(shaking)),
     }
 }
 

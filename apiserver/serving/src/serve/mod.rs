@@ -38,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::authn::Peer;
-use client_hello::{Begun, Retry};
+use client_hello::{FirstStep, Retry};
 use client_stream::ClientStream;
 use connections::ConnectionStage;
 use handshakes::Handshakes;
@@ -238,9 +238,9 @@ impl<A: RequestHandler> SharedPort<A> {
         let begun = self.handshakes.handshake(permit.source, permit.id, begin).await;
         permit.enter_stage(ConnectionStage::Handshaking);
         let mut shaken = match begun {
-            Begun::Answered(shaking) => shaking.await?,
-            Begun::Retry(retry) => self.retry(retry, permit).await?,
-            Begun::Refused { mut stream, alert, error } => {
+            FirstStep::Answered(shaking) => shaking.await?,
+            FirstStep::Retry(retry) => self.retry(retry, permit).await?,
+            FirstStep::Refused { mut stream, alert, error } => {
                 stream.write_all(&alert).await?;
                 return Err(error);
             }
