@@ -1,8 +1,7 @@
 //! The stream of a connection, which counts what its client sends until the handshake is over.
 //!
 //! rustls keeps up to 64 KiB of a message that has not ended. Few clients send more than [`SHORT_HANDSHAKE`] in a handshake. A
-//! connection on which more has come is one of [`LONG_HANDSHAKES_MAX`]; when there is another one, the address that has most
-//! of them loses the one that is open for longest.
+//! connection on which more has come is one of a few ([`super::connections`]).
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -15,8 +14,6 @@ use tokio::net::TcpStream;
 
 use super::permit::ConnectionPermit;
 
-/// Handshakes at one time in which the client has sent more than [`SHORT_HANDSHAKE`]: 16 MiB, if each is as long as may be.
-pub(super) const LONG_HANDSHAKES_MAX: usize = 256;
 /// Bytes that any connection may send before its handshake is over: two ClientHellos, and a certificate with those between
 /// it and the CA.
 const SHORT_HANDSHAKE: usize = 8 << 10;
@@ -122,6 +119,7 @@ mod tests {
 
     use futures::FutureExt;
 
+    use super::super::connections::LONG_HANDSHAKES_MAX;
     use super::super::permit::ConnectionPermits;
     use super::*;
 

@@ -12,6 +12,8 @@
 //! - when all permits are taken, the address with the most connections in one stage loses one in the same way; of
 //!   addresses with equally many, the one whose connection has been there longest. So hundreds of addresses do not
 //!   close a probe that has an address of its own;
+//! - there are few handshakes at one time in which the client has sent much: the address with the most of them loses the
+//!   one that is open for longest;
 //! - a quarter of all permits is for connections that have authenticated no user yet. When users take the rest, the user
 //!   with the most connections from one address loses the newest of those: an account that has a client on every node
 //!   keeps them, and the long-lived connections stay.
@@ -25,9 +27,11 @@ use std::sync::Arc;
 
 use crate::request::user::Network;
 
-use super::client_stream::LONG_HANDSHAKES_MAX;
 use super::groups::{BoundedGroups, Groups, Id, Member};
 use super::unfinished_heads::{Owner, unfinished_heads};
+
+/// Handshakes at one time in which the client has sent much ([`super::client_stream`]): 16 MiB, if each is as long as may be.
+pub(super) const LONG_HANDSHAKES_MAX: usize = 256;
 
 /// The stage of a connection that has authenticated no user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
