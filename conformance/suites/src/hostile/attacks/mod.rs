@@ -5,8 +5,10 @@ mod bodies;
 mod calls;
 mod connections;
 mod controllers;
+mod deployments;
 mod eviction_requests;
 mod frames;
+mod handshakes;
 mod host;
 mod nodes;
 mod patches;
@@ -16,6 +18,7 @@ mod shares;
 mod statuses;
 mod store;
 mod streams;
+mod surges;
 mod traces;
 mod vetoes;
 mod writes;
@@ -31,12 +34,14 @@ pub fn all() -> Vec<Attack> {
         queries::all(),
         writes::all(),
         connections::all(),
+        handshakes::all(),
         frames::all(),
         streams::all(),
         calls::all(),
         reviews::all(),
         host::all(),
         controllers::all(),
+        surges::all(),
         vetoes::all(),
         nodes::all(),
         traces::all(),
