@@ -18,6 +18,7 @@ mod statuses;
 mod store;
 mod streams;
 mod traces;
+mod users;
 mod vetoes;
 mod writes;
 
@@ -42,6 +43,7 @@ pub fn all() -> Vec<Attack> {
         vetoes::all(),
         nodes::all(),
         traces::all(),
+        users::all(),
         statuses::all(),
         shares::all(),
         store::all(),
