@@ -18,6 +18,7 @@ pub mod limits;
 
 pub mod maintenances;
 pub mod pod_labels;
+pub mod requester_users;
 pub mod retention;
 
 pub mod columns;
@@ -32,5 +33,5 @@ pub use strategy::{EvictionRequestKind, EvictionRequestStrategy, NAMES};
 pub use types::RESOURCE;
 pub use types::{
     Blocked, EvictionRequest, EvictionRequestSpec, EvictionRequestStatus, EvictionTarget, Interceptor,
-    InterceptorStatus, LocalPodReference, PodInfo, Requester,
+    InterceptorStatus, LocalPodReference, PodInfo, Requester, RequesterUser,
 };

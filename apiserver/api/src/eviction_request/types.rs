@@ -93,6 +93,15 @@ pub struct EvictionRequestSpec {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(tag = 2, list_type = "map", list_map_key = "name", max_items = MAX_REQUESTERS)]
     pub requesters: Vec<Requester>,
+    /// RequesterUsers records which user added each requester. It is set by the API server, which ignores what a client
+    /// sends. A requester keeps its user until it is removed, whoever else asks in its name; one that was added before
+    /// the API server recorded users has none.
+    ///
+    /// The Eviction of the pod names these users, each once, in its annotations
+    /// requester.evictionrequest.coordination.k8s.io/user-N, for the admission policies and webhooks of the cluster.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(tag = 3, list_type = "map", list_map_key = "requester", max_items = MAX_REQUESTERS)]
+    pub requester_users: Vec<RequesterUser>,
 }
 
 /// A union of which exactly one member is set.
@@ -131,6 +140,20 @@ pub struct Requester {
     /// requester. This field is required.
     #[schema(tag = 1, required)]
     pub name: String,
+}
+
+/// RequesterUser names the user who added a requester.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ApiType)]
+#[serde(rename_all = "camelCase", default)]
+#[schema(package = "io.k8s.api.coordination.v1alpha1", struct_type = "atomic")]
+pub struct RequesterUser {
+    /// Requester is the name of the requester.
+    #[schema(tag = 1, required)]
+    pub requester: String,
+    /// Username of the user who added the requester, or of the user whom that one impersonated. The maximum length is
+    /// 1024 bytes: a user with a longer name cannot add a requester.
+    #[schema(tag = 2, required)]
+    pub username: String,
 }
 
 /// Interceptor allows you to identify the interceptor responding to the EvictionRequest. Interceptors should observe

@@ -7,6 +7,7 @@ use drydock_machinery::kind::{BytesQuota, Quota};
 use drydock_machinery::object::Size;
 
 use super::types::NodeSelectorTerm;
+use crate::MAX_USERNAME_BYTES;
 use drydock_machinery::metav1::LabelSelector;
 
 /// Maximum number of nodes in one object. The status of a node has about 350 bytes while its pods leave (its name,
@@ -31,9 +32,9 @@ pub const MAX_ALL_BYTES: u64 = 48 << 20;
 pub const MAX_ALL_STATUS_BYTES: usize = 48 << 20;
 /// Bytes of `status.nodeStatuses` that each object may have, whatever the others have: a status of twenty nodes.
 pub const MIN_NODE_STATUSES_BYTES: usize = 8 << 10;
-/// Maximum bytes that a change of the stage adds: its name, which `kubectl apply` repeats, our finalizer, and the stage in the
-/// status.
-const MAX_STAGE_CHANGE_BYTES: usize = 512;
+/// Maximum bytes that a change of the stage adds: its name, which `kubectl apply` repeats, our finalizer, the stage in the
+/// status, and the name of the user.
+const MAX_STAGE_CHANGE_BYTES: usize = 512 + MAX_USERNAME_BYTES;
 
 /// The quota of all maintenances of the cluster.
 pub const QUOTA: Quota = Quota {

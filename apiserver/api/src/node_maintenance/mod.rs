@@ -12,6 +12,8 @@ pub mod transitions;
 
 pub mod validation;
 
+mod username;
+
 pub mod columns;
 mod strategy;
 

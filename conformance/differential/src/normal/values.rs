@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::recorded_field;
 use super::symbols::Symbols;
 use super::text;
 
@@ -16,8 +17,10 @@ pub fn normal(value: &Value, symbols: &Symbols<'_>) -> Value {
 }
 
 fn normal_map(map: &Map<String, Value>, symbols: &Symbols<'_>) -> Map<String, Value> {
+    let recorded = recorded_field(symbols.target.kind);
+    let kept = map.iter().filter(|(key, _)| Some(key.as_str()) != recorded);
     let mut normal_of: Map<String, Value> =
-        map.iter().map(|(key, value)| (text::normal(key, symbols), normal(value, symbols))).collect();
+        kept.map(|(key, value)| (text::normal(key, symbols), normal(value, symbols))).collect();
     if is_ours_by_kind(map, symbols) && map.get("apiVersion") == Some(&symbols.api.api_version().into()) {
         normal_of.insert("apiVersion".into(), "<apiVersion>".into());
     }

@@ -7,6 +7,7 @@
 //!              └─────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 
+mod asking_users;
 mod attempts;
 mod budget_check;
 mod budget_index;
@@ -42,7 +43,7 @@ use reconciler::ImperativeReconciler;
 /// Name of the interceptor.
 pub const NAME: &str = IMPERATIVE_EVICTION;
 /// The caches that are read.
-pub const READS: Select = Select { pods: true, budgets: true, requests: true, ..Select::NONE };
+pub const READS: Select = Select { nodes: false, ..Select::ALL };
 /// Requests worked on at once; evictions have a limit of their own.
 const PARALLEL_WORKERS: usize = 64;
 

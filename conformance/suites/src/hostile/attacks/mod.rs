@@ -20,6 +20,7 @@ mod store;
 mod streams;
 mod surges;
 mod traces;
+mod users;
 mod vetoes;
 mod writes;
 
@@ -45,6 +46,7 @@ pub fn all() -> Vec<Attack> {
         vetoes::all(),
         nodes::all(),
         traces::all(),
+        users::all(),
         statuses::all(),
         shares::all(),
         store::all(),
