@@ -105,6 +105,11 @@ impl Program {
         Ok(self.child.kill().await?)
     }
 
+    /// The id of its process, if that has not been waited for.
+    pub fn pid(&self) -> Result<u32> {
+        self.child.id().context("it has ended")
+    }
+
     /// Stops it (SIGSTOP), until [`Self::thaw`].
     pub fn freeze(&self) -> Result<()> {
         self.signal("-STOP")
@@ -116,7 +121,7 @@ impl Program {
     }
 
     fn signal(&self, which: &str) -> Result<()> {
-        let pid = self.child.id().context("it has ended")?.to_string();
+        let pid = self.pid()?.to_string();
         let sent = std::process::Command::new("kill").args([which, &pid]).status()?;
         anyhow::ensure!(sent.success(), "kill {which} failed");
         Ok(())

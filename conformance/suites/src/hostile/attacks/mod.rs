@@ -2,12 +2,14 @@
 
 mod answers;
 mod bodies;
+mod caches;
 mod calls;
 mod connections;
 mod controllers;
 mod eviction_requests;
 mod frames;
 mod host;
+mod large_objects;
 mod nodes;
 mod patches;
 mod queries;
@@ -37,6 +39,7 @@ pub fn all() -> Vec<Attack> {
         reviews::all(),
         host::all(),
         controllers::all(),
+        caches::all(),
         vetoes::all(),
         nodes::all(),
         traces::all(),

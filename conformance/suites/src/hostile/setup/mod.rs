@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::drydock::{Drydock, Options, StorageChoice, program};
-use drydock_testkit::host::TestHost;
+use drydock_testkit::host::{TestHost, repository};
+use drydock_testkit::program::{Program, flag};
 use serde_json::Value;
 
 use crate::client::{FlowWindows, ServerEndpoint, UserConnection, UserRequest};
@@ -22,6 +23,7 @@ use crate::client::{FlowWindows, ServerEndpoint, UserConnection, UserRequest};
 /// Our API server's process.
 const APISERVER: &str = "drydock-apiserver";
 const MANAGER: &str = "drydock-controller-manager";
+const SURGE: &str = "drydock-surge-interceptor";
 /// The name in its certificate.
 const NAME: &str = "drydock-apiserver.drydock-system.svc";
 /// The address of the kubelet and of all clients that do no harm.
@@ -89,6 +91,31 @@ impl AttackSetup {
         let processes = &self.drydock.host.processes;
         let running = processes.pid(MANAGER).filter(|_| processes.runs(MANAGER));
         running.context("our controller manager does not run")
+    }
+
+    /// Kills our controller manager, starts it anew, and waits until its caches are complete.
+    pub async fn restart_manager(&self) -> Result<()> {
+        self.drydock.kill_manager()?;
+        self.drydock.start_manager().await?;
+        self.drydock.manager_is_ready().await
+    }
+
+    /// Starts our surge interceptor with the rights of its service account; it ends when the value is dropped.
+    pub async fn surge_interceptor(&self) -> Result<Program> {
+        let lease = format!("/apis/coordination.k8s.io/v1/namespaces/drydock-system/leases/{SURGE}");
+        // The one that was killed may hold it.
+        self.admin().await?.ask_again(&UserRequest::delete(lease)).await?;
+        let host = &self.drydock.host;
+        let rights = repository().join("deploy/components/surge/rbac.yaml");
+        host.kubectl(&["apply", "--server-side", "-f", &rights.to_string_lossy()])?;
+        let user = format!("system:serviceaccount:drydock-system:{SURGE}");
+        let groups = ["system:serviceaccounts", "system:serviceaccounts:drydock-system"];
+        let mut flags =
+            vec![flag("kubeconfig", &host.kubeconfig(&user, &groups)?), "--secure-port=0".to_owned()];
+        // No machine is so busy that the lease is lost.
+        let lease = ["lease-duration=10m", "renew-deadline=9m", "retry-period=2s"];
+        flags.extend(lease.map(|flag| format!("--leader-elect-{flag}")));
+        Program::start(&program(SURGE), &host.dir, &flags)
     }
 
     /// Our controller manager, for system:masters, or for callers with a token or without credentials.
