@@ -144,6 +144,12 @@ impl Drydock {
         }
     }
 
+    /// Waits until the caches of the controller manager are complete.
+    pub async fn manager_is_ready(&self) -> Result<()> {
+        let port = self.manager_flag("--secure-port=")?.parse()?;
+        unless_ended(&self.host.processes, MANAGER, https_ready(port, "/readyz", LIMIT)).await
+    }
+
     /// Starts one of several controller managers, and waits until it listens.
     pub async fn start_manager_as(&self, name: &str) -> Result<()> {
         let port = self.spawn_manager_with(name, &[])?;

@@ -232,7 +232,7 @@ mod tests {
     }
 
     /// Answers requests for /number with the number of the connection, and none for any other path, of which it tells.
-    async fn numbered(listener: TcpListener, taken: mpsc::UnboundedSender<()>) {
+    async fn numbered(listener: TcpListener, taken: mpsc::Sender<()>) {
         for number in 0_u8.. {
             let (stream, _) = listener.accept().await.unwrap();
             let taken = taken.clone();
@@ -240,7 +240,7 @@ mod tests {
                 let taken = taken.clone();
                 async move {
                     if request.uri().path() != "/number" {
-                        taken.send(()).unwrap();
+                        taken.send(()).await.unwrap();
                         std::future::pending::<()>().await;
                     }
                     Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(number.to_string()))))
@@ -257,7 +257,7 @@ mod tests {
     async fn no_request_follows_on_a_connection_after_one_without_an_answer() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (taken, mut all_taken) = mpsc::unbounded_channel();
+        let (taken, mut all_taken) = mpsc::channel(1);
         tokio::spawn(numbered(listener, taken));
         let mut over_http2 = builder(KeepAlive::default());
         let http: HttpClient<_, Body> = over_http2.http2_only(true).build(HttpConnector::new());

@@ -2,6 +2,7 @@
 
 mod answers;
 mod bodies;
+mod caches;
 mod calls;
 mod connections;
 mod controllers;
@@ -10,6 +11,7 @@ mod eviction_requests;
 mod frames;
 mod handshakes;
 mod host;
+mod large_objects;
 mod nodes;
 mod patches;
 mod queries;
@@ -43,6 +45,7 @@ pub fn all() -> Vec<Attack> {
         host::all(),
         controllers::all(),
         surges::all(),
+        caches::all(),
         vetoes::all(),
         nodes::all(),
         traces::all(),

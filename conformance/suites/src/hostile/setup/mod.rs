@@ -93,6 +93,13 @@ impl AttackSetup {
         running.context("our controller manager does not run")
     }
 
+    /// Kills our controller manager, starts it anew, and waits until its caches are complete.
+    pub async fn restart_manager(&self) -> Result<()> {
+        self.drydock.kill_manager()?;
+        self.drydock.start_manager().await?;
+        self.drydock.manager_is_ready().await
+    }
+
     /// Starts our surge interceptor with the rights of its service account; it ends when the value is dropped.
     pub async fn surge_interceptor(&self) -> Result<Program> {
         let lease = format!("/apis/coordination.k8s.io/v1/namespaces/drydock-system/leases/{SURGE}");
