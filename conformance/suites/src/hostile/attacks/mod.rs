@@ -18,6 +18,7 @@ mod statuses;
 mod store;
 mod streams;
 mod traces;
+mod turns;
 mod vetoes;
 mod writes;
 
@@ -40,6 +41,7 @@ pub fn all() -> Vec<Attack> {
         controllers::all(),
         caches::all(),
         vetoes::all(),
+        turns::all(),
         nodes::all(),
         traces::all(),
         statuses::all(),
