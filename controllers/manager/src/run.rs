@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use drydock_eviction::PastTurns;
 use drydock_runtime::ControllerContext;
 use drydock_runtime::cache::Select;
 use drydock_runtime::metrics::Metrics;
@@ -15,7 +16,7 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::controllers;
+use crate::controllers::{self, ControllerInputs};
 use crate::direct::DirectRoute;
 use crate::flags::Flags;
 
@@ -54,8 +55,9 @@ async fn start(flags: Flags, tasks: ProgramTasks) -> anyhow::Result<()> {
     }
     // A standby keeps its caches current too.
     context.caches.start(&connections.watches, Select::ALL, &context.tasks);
-    let start = || controllers::start(&context, &flags);
-    flags.lease.lead(&context, &connections.lease, start).await
+    let inputs = ControllerInputs { past_turns: PastTurns::follow(&context), flags };
+    let start = || controllers::start(&context, &inputs);
+    inputs.flags.lease.lead(&context, &connections.lease, start).await
 }
 
 /// Clients with a connection each. A host limits how many requests of one connection it serves at a time

@@ -32,6 +32,6 @@ pub use interceptor_status_validation::MAX_MESSAGE;
 pub use strategy::{EvictionRequestKind, EvictionRequestStrategy, NAMES};
 pub use types::RESOURCE;
 pub use types::{
-    Blocked, EvictionRequest, EvictionRequestSpec, EvictionRequestStatus, EvictionTarget, Interceptor,
-    InterceptorStatus, LocalPodReference, PodInfo, Requester, RequesterUser,
+    Blocked, EarlierTurns, EvictionRequest, EvictionRequestSpec, EvictionRequestStatus, EvictionTarget,
+    Interceptor, InterceptorStatus, LocalPodReference, PodInfo, Requester, RequesterUser,
 };

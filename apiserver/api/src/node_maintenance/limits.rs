@@ -18,6 +18,10 @@ pub const MAX_NODES: usize = 4000;
 pub const MAX_NODE_STATUSES_BYTES: usize = 1_400_000;
 /// Maximum bytes of one object that the storage accepts by default.
 pub const MAX_OBJECT_BYTES: usize = 3 << 19;
+/// Maximum number of pods in `status.podTurns`: those whose requests others have ended in the middle.
+pub const MAX_PODS_WITH_TURNS: usize = 1000;
+/// Maximum bytes of `status.podTurns` as JSON.
+pub const MAX_POD_TURNS_BYTES: usize = 64 << 10;
 /// Maximum bytes of all conditions together that the controller does not set, as JSON.
 pub const MAX_CONDITION_BYTES: usize = 16 << 10;
 /// Maximum bytes of metadata and spec together, with the managed fields of the spec: a selector that names [`MAX_NODES`]

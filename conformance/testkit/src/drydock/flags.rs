@@ -50,6 +50,8 @@ impl Drydock {
         flags.push("--leader-elect=true".into());
         flags.push("--direct-to-apiservice=true".into());
         flags.push(format!("--apiservice-token-file={}", self.token_file()?.display()));
+        // Tests start it beside the controller manager, as deploy/components/surge does.
+        flags.push("--served-interceptor-names=surge.coordination.k8s.io".into());
         // Where nobody stands by, no machine is so busy that the lease is lost.
         let [duration, deadline, retry] =
             if self.options.standby { ["5s", "4s", "500ms"] } else { ["10m", "9m", "2s"] };

@@ -205,9 +205,9 @@ pub mod reasons {
     pub const FENCING_TOKEN_REFUSED: &str = "FencingTokenRefused";
     /// An interceptor other than the default ones has begun.
     pub const INTERCEPTOR_STARTED: &str = "InterceptorStarted";
-    /// An interceptor was silent for too long, and is passed over.
+    /// An interceptor was silent for too long, or had no time left, and is passed over.
     pub const INTERCEPTOR_TIMED_OUT: &str = "InterceptorTimedOut";
-    /// Others have ended the turn of an interceptor.
+    /// Others have ended the turn of an interceptor, or its request, and it gets no other turn.
     pub const INTERCEPTOR_SKIPPED: &str = "InterceptorSkipped";
     /// An annotation or a field of the pod that should register an interceptor is wrong.
     pub const INVALID_INTERCEPTOR: &str = "InvalidInterceptor";

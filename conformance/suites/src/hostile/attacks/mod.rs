@@ -22,6 +22,7 @@ mod store;
 mod streams;
 mod surges;
 mod traces;
+mod turns;
 mod users;
 mod vetoes;
 mod writes;
@@ -47,6 +48,7 @@ pub fn all() -> Vec<Attack> {
         surges::all(),
         caches::all(),
         vetoes::all(),
+        turns::all(),
         nodes::all(),
         traces::all(),
         users::all(),
