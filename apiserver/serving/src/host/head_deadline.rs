@@ -4,73 +4,39 @@
 //! same: without a deadline a request to it is waited for as long as the process runs.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{Request, Response};
-use kube::client::Body;
-use tower::{BoxError, Layer, Service};
+use tower::BoxError;
+use tower::layer::util::Stack;
+use tower::timeout::TimeoutLayer;
+use tower::timeout::error::Elapsed;
+use tower::util::MapErrLayer;
+
+/// A little longer than kube-apiserver itself works on a request that is no watch (`--request-timeout`, 60 s): what it gives
+/// up is told by its own answer.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(75);
 
 /// Fails a request to which the server does not begin to answer in time. The body of the answer may take longer, as the
 /// events of a watch do.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct HeadDeadline(Duration);
+pub(super) type HeadDeadline = Stack<TimeoutLayer, MapErrLayer<fn(BoxError) -> BoxError>>;
 
-impl HeadDeadline {
-    /// A little longer than kube-apiserver itself works on a request that is no watch (`--request-timeout`, 60 s): what it
-    /// gives up is told by its own answer.
-    pub(super) const OF_HOST: Self = Self(Duration::from_secs(75));
+/// The layer that does so.
+pub(super) fn head_deadline() -> HeadDeadline {
+    Stack::new(TimeoutLayer::new(ANSWERED_WITHIN), MapErrLayer::new(named))
 }
 
-impl<S> Layer<S> for HeadDeadline {
-    type Service = WithHeadDeadline<S>;
-
-    fn layer(&self, inner: S) -> WithHeadDeadline<S> {
-        WithHeadDeadline { inner, limit: self.0 }
-    }
-}
-
-/// A client's service that does not wait longer for the head of an answer.
-#[derive(Clone, Debug)]
-pub(super) struct WithHeadDeadline<S> {
-    inner: S,
-    limit: Duration,
-}
-
-impl<S, B> Service<Request<Body>> for WithHeadDeadline<S>
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    S::Error: Into<BoxError>,
-    S::Future: Send + 'static,
-{
-    type Response = Response<B>;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(context).map_err(Into::into)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (answer, limit) = (self.inner.call(request), self.limit);
-        Box::pin(async move {
-            match tokio::time::timeout(limit, answer).await {
-                Ok(answer) => answer.map_err(Into::into),
-                Err(_) => Err(NoAnswer(limit).into()),
-            }
-        })
-    }
+/// Says how long was waited, which tower does not.
+fn named(error: BoxError) -> BoxError {
+    if error.is::<Elapsed>() { NoAnswer.into() } else { error }
 }
 
 /// The server did not begin to answer in time. Whether it has done what the request asks for is unknown.
 #[derive(Debug)]
-struct NoAnswer(Duration);
+struct NoAnswer;
 
 impl fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no answer within {:?}", self.0)
+        write!(f, "no answer within {ANSWERED_WITHIN:?}")
     }
 }
 
@@ -82,10 +48,12 @@ mod tests {
     use std::convert::Infallible;
 
     use futures::stream;
+    use http::{Request, Response};
     use http_body_util::{BodyExt, StreamBody};
     use hyper::body::{Bytes, Frame};
+    use kube::client::Body;
     use tokio::time::Instant;
-    use tower::service_fn;
+    use tower::{Layer, Service, service_fn};
 
     use super::*;
 
@@ -94,7 +62,7 @@ mod tests {
     async fn a_server_that_never_answers_is_an_error_that_says_so() {
         let silent =
             service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, BoxError>>());
-        let mut service = HeadDeadline::OF_HOST.layer(silent);
+        let mut service = head_deadline().layer(silent);
         let began = Instant::now();
         let error = service.call(Request::new(Body::empty())).await.unwrap_err();
         assert_eq!(error.to_string(), "no answer within 75s");
@@ -110,7 +78,7 @@ mod tests {
             });
             Ok::<_, Infallible>(Response::new(StreamBody::new(Box::pin(late))))
         });
-        let mut service = HeadDeadline::OF_HOST.layer(watch);
+        let mut service = head_deadline().layer(watch);
         let answer = service.call(Request::new(Body::empty())).await.unwrap();
         assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "event");
     }
@@ -120,7 +88,7 @@ mod tests {
         let broken = service_fn(|_: Request<Body>| async {
             Err::<Response<Body>, _>(std::io::Error::other("broken"))
         });
-        let error = HeadDeadline::OF_HOST.layer(broken).call(Request::new(Body::empty())).await.unwrap_err();
+        let error = head_deadline().layer(broken).call(Request::new(Body::empty())).await.unwrap_err();
         assert!(error.is::<std::io::Error>());
     }
 }

@@ -31,7 +31,7 @@ use tower::timeout::TimeoutLayer;
 use tower::{BoxError, Layer, Service, ServiceBuilder, service_fn};
 
 pub use dialer::{Dialer, ServiceRef};
-use head_deadline::HeadDeadline;
+use head_deadline::head_deadline;
 use observe::Observe;
 pub use service::{ConnectFailure, service_client};
 
@@ -108,7 +108,7 @@ fn client_by(mut config: Config, keep_alive: KeepAlive, flag: &str, from: String
             let client = client.clone();
             async move { client.send(request).await }
         });
-        return Ok(Client::new(observe.layer(HeadDeadline::OF_HOST.layer(service)), namespace));
+        return Ok(Client::new(observe.layer(head_deadline().layer(service)), namespace));
     }
     over_http2(&config, keep_alive, observe).with_context(|| format!("{flag}: no client can be made of it"))
 }
@@ -152,7 +152,7 @@ fn client_over<S>(http: S, config: &Config, observe: Observe) -> anyhow::Result<
 where
     S: Service<Request<Body>, Response = Response<Incoming>> + Clone + Send + 'static,
     S::Error: Into<BoxError>,
-    S::Future: Send + 'static,
+    S::Future: Send,
 {
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
@@ -160,7 +160,7 @@ where
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .layer(observe)
-        .layer(HeadDeadline::OF_HOST)
+        .layer(head_deadline())
         .service(http);
     Ok(Client::new(service, config.default_namespace.clone()))
 }
