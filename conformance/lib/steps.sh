@@ -31,7 +31,7 @@ what_failed() {
     for failure in "$STEPS"/failure.*; do
         [ -e "$failure" ] || continue
         say "failed: $(head -n 1 "$failure")"
-        why=$(tail -n +2 "$failure" | grep -a -A 4 -E ' FAILED|panicked at|HARM|FAULT|^ *(error|Error|Caused by)') \
+        why=$(tail -n +2 "$failure" | grep -a -A 4 -E ' FAILED|panicked at|HARM|FAULT|^ *([Ee]rror(\[|:)|Caused by)') \
             || why=$(tail -n +2 "$failure")
         [ -z "$why" ] || tail -n 60 <<<"$why" | cut -c 1-400 >&2
     done

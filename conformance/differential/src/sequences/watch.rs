@@ -103,6 +103,9 @@ fn selections() -> Vec<Sequence> {
     ]
 }
 
+/// Ends a watch that is read to its end, late enough that a busy server has sent what there is.
+pub(super) const ENDS: &str = "timeoutSeconds=15";
+
 fn options() -> Vec<Sequence> {
     let refused = |query: &str| of(&format!("a watch with {query:?}")).watch(query);
     let mut all: Vec<Sequence> = [
@@ -117,21 +120,21 @@ fn options() -> Vec<Sequence> {
     all.extend([
         of("a watch with limit and continue")
             .post(budget("x"))
-            .watch("limit=1&timeoutSeconds=1&continue=")
+            .watch(&format!("limit=1&{ENDS}&continue="))
             .until_end(),
-        of("a watch ends in time").post(budget("x")).watch("timeoutSeconds=1").until_end(),
+        of("a watch ends in time").post(budget("x")).watch(ENDS).until_end(),
         of("a watch by its old path")
             .post(budget("x"))
             .with(|r| r)
             .watch("")
             .with(|mut r| {
                 r.path = "$(root)/watch/namespaces/$(namespace)/$(plural)".into();
-                r.query = "timeoutSeconds=1".into();
+                r.query = ENDS.into();
                 r
             })
             .until_end(),
         of("a watch of a namespace that is not there")
-            .watch("timeoutSeconds=1")
+            .watch(ENDS)
             .with(|mut r| {
                 r.path = "$(root)/namespaces/nowhere-at-all/$(plural)".into();
                 r
@@ -147,7 +150,7 @@ fn beginnings() -> Vec<Sequence> {
     for version in ["", "0", "$(0.metadata.resourceVersion)"] {
         for initial in ["", "true", "false"] {
             for bookmarks in ["", "true"] {
-                let mut query = "timeoutSeconds=1".to_owned();
+                let mut query = ENDS.to_owned();
                 for (name, value) in [
                     ("resourceVersion", version),
                     ("sendInitialEvents", initial),

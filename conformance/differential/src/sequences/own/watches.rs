@@ -6,6 +6,7 @@ use super::reads::METADATA_LIST;
 use super::{X, Y, asked_by, labels, made, of, request};
 use crate::area::Area::Watch;
 use crate::sequence::{Sequence, SequenceStep};
+use crate::sequences::watch::ENDS;
 
 const INITIAL: &str = "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
 
@@ -68,7 +69,7 @@ fn beginnings() -> Vec<Sequence> {
     };
     vec![
         begun("begins with what there is", INITIAL, "application/json").until_bookmark().delete(X).events(1),
-        begun("begins with what there was", "resourceVersion=0&timeoutSeconds=1", "application/json")
+        begun("begins with what there was", &format!("resourceVersion=0&{ENDS}"), "application/json")
             .until_end(),
         begun("in metadata", INITIAL, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
             .until_bookmark(),
