@@ -8,7 +8,7 @@ use anyhow::Context;
 use drydock_runtime::ControllerContext;
 use drydock_runtime::cache::Select;
 use drydock_runtime::metrics::Metrics;
-use drydock_runtime::{leading, lease};
+use drydock_runtime::{leading, lease, ownership};
 use drydock_serving::host;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
@@ -46,6 +46,7 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     }
     // A standby keeps its caches current too.
     context.caches.start(&connections.watches, Select::ALL, &context.tasks, &shutdown);
+    context.tasks.spawn(ownership::run(context.clone()));
     let start = || controllers::start(&context, &flags);
     flags.lease.lead(&context, &connections.lease, start).await
 }

@@ -42,7 +42,8 @@ use reconciler::ImperativeReconciler;
 /// Name of the interceptor.
 pub const NAME: &str = IMPERATIVE_EVICTION;
 /// The caches that are read.
-pub const READS: Select = Select { pods: true, budgets: true, requests: true, ..Select::NONE };
+pub const READS: Select =
+    Select { pods: true, daemon_sets: true, budgets: true, requests: true, ..Select::NONE };
 /// Requests worked on at once; evictions have a limit of their own.
 const PARALLEL_WORKERS: usize = 64;
 

@@ -31,7 +31,7 @@ const KEEPER: &str = "zz-keeper";
 pub fn all() -> Vec<Attack> {
     vec![Attack::new(
         "largest-objects",
-        "budgets, pods, requests, Deployments, autoscalers and maintenances as large as the host takes them",
+        "budgets, pods, requests, Deployments, DaemonSets, autoscalers and maintenances as large as the host takes them",
         |f| Box::pin(largest_objects(f)),
     )]
 }
@@ -91,7 +91,7 @@ async fn may_deploy(context: &AttackContext) -> Result<()> {
     allow_maintenances(context, &[nodes]).await?;
     let name = &context.tenant.namespace;
     let rules = json!([
-        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["*"]},
+        {"apiGroups": ["apps"], "resources": ["deployments", "daemonsets"], "verbs": ["*"]},
         {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["*"]},
     ]);
     let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "deployer"});
@@ -132,6 +132,9 @@ async fn fill(context: &AttackContext, connection: &UserConnection) -> Result<()
             "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 2},
         });
         make(context, connection, &autoscalers(context), &autoscaler).await;
+        let mut set = daemon_set(&named("set", at));
+        set["metadata"]["labels"] = labels(70_000);
+        make(context, connection, &daemon_sets(context), &set).await;
         recorded(context, connection, &named("recorded", at)).await?;
     }
     for at in 0..10 * count {
@@ -174,6 +177,7 @@ fn all_are_taken(context: &AttackContext, count: usize) -> Result<()> {
         (budgets, count),
         (pods, count),
         (autoscalers(context), count),
+        (daemon_sets(context), count),
         (maintenances, count / 2),
         (requests, 5 * count),
     ];
@@ -238,6 +242,18 @@ fn deployment(name: &str, replicas: usize) -> Value {
     })
 }
 
+/// A DaemonSet that no node takes.
+fn daemon_set(name: &str) -> Value {
+    let labels = json!({"app": name});
+    json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels},
+            "spec": {"nodeSelector": {"example.com/none": "none"}, "containers": [{"name": "c", "image": "none"}]},
+        }},
+    })
+}
+
 /// Waits until both programs have seen what was made last: the surge interceptor has registered on a new pod, and a maintenance
 /// names the small budget that keeps one.
 async fn seen(context: &AttackContext, connection: &UserConnection) -> Result<()> {
@@ -268,6 +284,7 @@ async fn empty(context: &AttackContext) -> Result<()> {
         budgets(context),
         autoscalers(context),
         deployments(context),
+        daemon_sets(context),
         context.tenant.requests(),
         context.tenant.pods(),
     ];
@@ -292,6 +309,10 @@ fn budgets(context: &AttackContext) -> String {
 
 fn deployments(context: &AttackContext) -> String {
     format!("/apis/apps/v1/namespaces/{}/deployments", context.tenant.namespace)
+}
+
+fn daemon_sets(context: &AttackContext) -> String {
+    format!("/apis/apps/v1/namespaces/{}/daemonsets", context.tenant.namespace)
 }
 
 fn autoscalers(context: &AttackContext) -> String {
