@@ -95,6 +95,12 @@ pub struct NodeMaintenanceStatus {
     #[serde(skip_serializing_if = "is_default")]
     #[schema(tag = 8)]
     pub gone_nodes: NodeMaintenanceGoneNodes,
+    /// Creator is the name of the user who created the maintenance, or, for a service account, the group of all service
+    /// accounts of its namespace. The API server notes it, and nobody changes it. Where there is no room for all
+    /// maintenances, in series of metrics and in events, each creator has a share.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(tag = 9)]
+    pub creator: String,
 }
 
 impl NodeMaintenanceStatus {
