@@ -27,6 +27,7 @@ pub mod webhook;
 use std::sync::Arc;
 
 use drydock_server::generic::Server;
+use drydock_serving::tasks::ProgramTasks;
 use kube::Client;
 
 use input::AuthorizerFactory;
@@ -41,6 +42,7 @@ pub struct AdmissionHost {
     namespaces: Arc<dyn NamespaceSource>,
     authorizer_factory: AuthorizerFactory,
     metrics: Metrics,
+    tasks: ProgramTasks,
     /// The kinds that this server serves, as group, version and plural.
     served: Vec<(String, String, String)>,
 }
@@ -53,7 +55,8 @@ pub fn install(server: &mut Server) {
     let (client, namespaces) = (server.host(), server.namespaces());
     let metrics = Metrics::default();
     metrics.register(server.metrics().registry());
-    let host = AdmissionHost { client, namespaces, authorizer_factory, metrics, served: server.served() };
+    let (tasks, served) = (server.tasks().clone(), server.served());
+    let host = AdmissionHost { client, namespaces, authorizer_factory, metrics, tasks, served };
     let mutating = MutatingWebhooks::follow(&host);
     let policies = Policies::follow(&host);
     let validating = ValidatingWebhooks::follow(&host);

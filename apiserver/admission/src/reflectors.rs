@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_logging::WatchFailures;
+use drydock_serving::tasks::ProgramTasks;
 use futures::{FutureExt, StreamExt};
 use kube::runtime::reflector::{Store, store::Writer};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
@@ -31,12 +32,12 @@ where
     K::DynamicType: Eq + Hash + Clone + Default + Send + Sync + 'static,
 {
     /// Starts a reflector in a task of its own, with backoff; `changed` is notified of every change.
-    pub fn start(what: &'static str, api: Api<K>, changed: Arc<Notify>) -> Self {
+    pub fn start(what: &'static str, api: Api<K>, changed: Arc<Notify>, tasks: &ProgramTasks) -> Self {
         let writer = Writer::default();
         let known = writer.as_reader();
         let events = watcher(api, watcher::Config::default()).default_backoff();
         let mut events = reflector(writer, events).boxed();
-        let task = tokio::spawn(async move {
+        let task = tasks.spawn_endless(format!("reflector of {what}"), async move {
             let mut failures = WatchFailures::default();
             while let Some(event) = events.next().await {
                 if event.is_ok() {
@@ -47,7 +48,7 @@ where
                 }
             }
         });
-        Self { known, task: task.abort_handle() }
+        Self { known, task }
     }
 
     /// Whether all objects have been listed.

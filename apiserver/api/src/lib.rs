@@ -19,3 +19,6 @@ pub const GROUP: &str = "coordination.k8s.io";
 pub const VERSION: &str = "v1alpha1";
 /// `group/version` of both kinds.
 pub const API_VERSION: &str = "coordination.k8s.io/v1alpha1";
+
+/// Maximum bytes of the name of a user that an object records. Names of service accounts have at most 339.
+pub const MAX_USERNAME_BYTES: usize = 1 << 10;

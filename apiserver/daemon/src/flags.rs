@@ -16,7 +16,7 @@ use drydock_command::{FlagsRefusal, duration};
 use drydock_serving::serve::Bounds;
 
 use audit::AuditFlags;
-pub use data::{Backup, Check, DataCommand, Migrate, Reclaim, Restore, Store, FencingTokensFlags};
+pub use data::{Backup, Check, DataCommand, FencingTokensFlags, Migrate, Reclaim, Restore, Store};
 use storage::StorageFlags;
 
 /// Users who delete the objects of others: among them the namespace controller and the garbage collector.
@@ -125,7 +125,7 @@ pub struct Flags {
     /// Most connections from one address, or one IPv6 /64, without an authenticated request; a new one beyond it closes one that is idle
     #[arg(long, value_name = "N", default_value_t = Bounds::CONNECTIONS_PER_ADDRESS)]
     pub max_connections_per_address: usize,
-    /// Longest time for a request that is not a stream
+    /// Longest time for a request that is not a stream; Drydock's controllers wait 75s for an answer
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     pub request_timeout: Duration,
     /// The audit log

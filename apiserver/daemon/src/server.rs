@@ -80,7 +80,7 @@ fn install_eviction_requests(server: &mut Server, flags: &Flags, ended: Arc<Ende
 }
 
 fn install_node_maintenances(server: &mut Server, ended: &EndedMaintenance) {
-    let nodes = Arc::new(HostNodes::follow(server.host()));
+    let nodes = Arc::new(HostNodes::follow(server.host(), server.tasks()));
     let followed = nodes.clone();
     server.ready_when("nodes", "not read from the host", move || followed.ready());
     let admission: Vec<Arc<dyn Admission>> =

@@ -4,6 +4,8 @@ use std::error::Error;
 
 use kube::core::Status;
 
+use crate::NoAnswer;
+
 /// Returns an error with its causes in one line. A cause that the error's own text contains is not repeated. Of a
 /// Status from an API server only the message is used, because kube adds Rust debug output.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
@@ -22,9 +24,10 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     }
 }
 
-/// Whether the error means that no server answered.
+/// Whether the error means that no server was reached, which the client logs. A server that was reached and did not answer
+/// ([`NoAnswer`]) is a matter of that one request.
 pub fn is_unreachable(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Service(_) | kube::Error::HyperError(_))
+    matches!(error, kube::Error::Service(_) | kube::Error::HyperError(_)) && NoAnswer::of(error).is_none()
 }
 
 fn status_of<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e Status> {

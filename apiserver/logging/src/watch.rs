@@ -5,7 +5,7 @@ use kube::runtime::watcher::{self, Event};
 use crate::{is_unreachable, with_causes};
 
 /// The failures of one watch. Of consecutive failures, the first is logged, and each whose text differs from the last.
-/// Failures without a response from a server are not logged here: the client logs them once for all watches.
+/// Failures without a server are not logged here: the client logs them once for all watches.
 #[derive(Debug, Default)]
 pub struct WatchFailures {
     /// The text of the failure that was logged last; `None` while the watch works.
@@ -22,7 +22,7 @@ impl WatchFailures {
                 self.told = None;
                 None
             }
-            Err(error) if is_answer(error) => {
+            Err(error) if is_of_server(error) => {
                 let words = with_causes(error);
                 let is_news = self.told.as_ref() != Some(&words);
                 is_news.then(|| self.told.insert(words).clone())
@@ -32,8 +32,8 @@ impl WatchFailures {
     }
 }
 
-/// Whether the failure is the response of a server.
-fn is_answer(error: &watcher::Error) -> bool {
+/// Whether the failure is that of a server which was reached.
+fn is_of_server(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
@@ -44,10 +44,13 @@ fn is_answer(error: &watcher::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use k8s_openapi::api::core::v1::Node;
     use kube::core::Status;
 
     use super::*;
+    use crate::NoAnswer;
 
     fn refused(words: &str) -> watcher::Result<Event<Node>> {
         let status = Status::failure(words, "Forbidden").with_code(403).boxed();
@@ -75,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_answer_is_left_to_the_client_and_ends_no_row() {
+    fn a_server_that_is_not_reached_is_left_to_the_client_and_ends_no_row() {
         let mut failures = WatchFailures::default();
         let away = || -> watcher::Result<Event<Node>> {
             Err(watcher::Error::WatchFailed(kube::Error::Service("connection refused".into())))
@@ -84,5 +87,14 @@ mod tests {
         assert!(failures.take_in(&refused("no")).is_some());
         assert_eq!(failures.take_in(&away()), None);
         assert_eq!(failures.take_in(&refused("no")), None);
+    }
+
+    #[test]
+    fn a_watch_that_has_no_answer_is_told_of() {
+        let silent = NoAnswer { request: "GET /a".into(), waited: Duration::from_secs(75), has_begun: false };
+        let failed: watcher::Result<Event<Node>> =
+            Err(watcher::Error::WatchStartFailed(kube::Error::Service(Box::new(silent))));
+        let told = WatchFailures::default().take_in(&failed);
+        assert!(told.is_some_and(|words| words.contains("no answer within 75 s")));
     }
 }

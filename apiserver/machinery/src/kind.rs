@@ -108,6 +108,9 @@ pub trait Kind: Send + Sync + 'static {
     fn schema(&self) -> &Schema;
     /// Fills in defaults; runs after decoding, before admission, and before managed fields are tracked.
     fn set_defaults(&self, _object: &mut Object) {}
+    /// Called before a create (`old` is `None`) or an update of the main resource is prepared and validated: sets the fields
+    /// that say who has written what, whatever the client sent in them.
+    fn record_user(&self, _new: &mut Object, _old: Option<&Object>, _username: &str) {}
     /// Called before a create is validated: resets the fields that a client may not set (status).
     fn prepare_for_create(&self, object: &mut Object) {
         if self.has_status() {

@@ -40,6 +40,8 @@ pub trait Strategy: Send + Sync + Sized + 'static {
     /// Fills in defaults that the schema cannot; runs after decoding, before admission, and before managed fields are
     /// tracked. The object has not been validated.
     fn set_defaults(&self, _object: &mut Object) {}
+    /// See [`Kind::record_user`].
+    fn record_user(&self, _new: &mut Object, _old: Option<&Object>, _username: &str) {}
     /// Changes a new object before it is validated. Its status is empty.
     fn prepare_for_create(&self, _new: &mut Draft<'_, Self::Object>) {}
     /// Returns the errors of a new object, except those of its metadata.
@@ -185,6 +187,10 @@ impl<S: Strategy> Kind for TypedKind<S> {
 
     fn set_defaults(&self, object: &mut Object) {
         self.strategy.set_defaults(object);
+    }
+
+    fn record_user(&self, new: &mut Object, old: Option<&Object>, username: &str) {
+        self.strategy.record_user(new, old, username);
     }
 
     fn prepare_for_create(&self, object: &mut Object) {

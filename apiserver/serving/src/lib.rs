@@ -13,6 +13,7 @@
 //!   host                how the host is reached, and reflectors of its objects
 //!   tls                 certificates: the port's own, and those of its clients
 //!   request             what a request says of itself: info, user, query
+//!   tasks               what runs until shutdown, and ends the program when it ends before
 //! ```
 
 pub mod metrics_port;
@@ -27,4 +28,5 @@ pub mod connection;
 pub mod guarded_body;
 pub mod host;
 pub mod request;
+pub mod tasks;
 pub mod tls;

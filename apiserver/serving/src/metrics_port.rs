@@ -9,6 +9,7 @@ use crate::auth::delegated::DelegatedAuth;
 use crate::health::Health;
 use crate::request::query::Query;
 use crate::serve::{self, Bounds, RequestHandler};
+use crate::tasks::ProgramTasks;
 use crate::tls::{CertificateSource, server_config};
 use axum::Router;
 use axum::body::Body;
@@ -34,9 +35,13 @@ pub struct BoundPort {
     tls: ServerConfig,
 }
 
-/// Binds the port; the error names it and the flag to change.
-pub async fn bind(address: SocketAddr, serving: &CertificateSource) -> anyhow::Result<BoundPort> {
-    let tls = server_config(serving.certificate()?)?;
+/// Binds the port, whose certificate `tasks` keep fresh; the error names it and the flag to change.
+pub async fn bind(
+    address: SocketAddr,
+    serving: &CertificateSource,
+    tasks: &ProgramTasks,
+) -> anyhow::Result<BoundPort> {
+    let tls = server_config(serving.certificate(tasks)?)?;
     Ok(BoundPort { listener: serve::bind(address).await?, tls })
 }
 
@@ -127,7 +132,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cert_dir = folder.path().to_owned();
         let serving = CertificateSource { files: None, cert_dir: cert_dir.clone(), names: Vec::new() };
-        let port = bind(([127, 0, 0, 1], 0).into(), &serving).await.unwrap();
+        let tasks = ProgramTasks::new(CancellationToken::new());
+        let port = bind(([127, 0, 0, 1], 0).into(), &serving, &tasks).await.unwrap();
         let address = port.listener.local_addr().unwrap();
         let paths = ServedPaths { health: Health::default(), auth: closed(), metrics: Router::new() };
         tokio::spawn(serve(port, paths, CancellationToken::new()));

@@ -38,7 +38,7 @@ const TABLE: &[(&str, &[&str])] = &[
         ],
     ),
     ("drydock-plan", &["drydock-api"]),
-    ("drydock-runtime", &["drydock-api", "drydock-logging", "drydock-metrics"]),
+    ("drydock-runtime", &["drydock-api", "drydock-logging", "drydock-metrics", "drydock-serving"]),
     ("drydock-interceptor-runtime", &["drydock-api"]),
     ("drydock-controller-command", &["drydock-command", "drydock-runtime", "drydock-serving"]),
     ("drydock-eviction", &["drydock-logging", "drydock-api", "drydock-runtime"]),

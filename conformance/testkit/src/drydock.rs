@@ -3,10 +3,11 @@
 
 mod flags;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -15,8 +16,8 @@ use kube::api::Api;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 
-use crate::host::{TestHost, free_ports, repository};
-use crate::wait::{LIMIT, api_available, server_ready};
+use crate::host::{TestHost, repository};
+use crate::wait::{LIMIT, api_available, https_ready, server_ready, unless_ended};
 
 const APISERVER: &str = "drydock-apiserver";
 /// The controller manager's process.
@@ -69,6 +70,8 @@ pub struct Drydock {
     pub host: Arc<TestHost>,
     options: Options,
     port: u16,
+    /// By the names of the processes, which keep them when they are started again.
+    manager_ports: Mutex<HashMap<String, u16>>,
 }
 
 impl Drydock {
@@ -76,15 +79,15 @@ impl Drydock {
     pub async fn start(host: Arc<TestHost>, options: Options) -> Result<Drydock> {
         let drydock = Self::start_without_controllers(host, options).await?;
         for name in drydock.managers() {
-            drydock.start_manager_as(name)?;
+            drydock.start_manager_as(name).await?;
         }
         Ok(drydock)
     }
 
     /// Starts the API server and nothing that acts on objects, and waits until the host serves our API.
     pub async fn start_without_controllers(host: Arc<TestHost>, options: Options) -> Result<Drydock> {
-        let port = free_ports(1)?.first().copied().context("no free port")?;
-        let drydock = Drydock { host, options, port };
+        let port = host.free_port()?;
+        let drydock = Drydock { host, options, port, manager_ports: Mutex::default() };
         grant(&drydock.host)?;
         let served = async {
             drydock.start_apiserver().await?;
@@ -118,16 +121,17 @@ impl Drydock {
         server_ready(&self.direct().await?, &self.host.processes, APISERVER, LIMIT).await
     }
 
-    /// Starts the controller manager, again if it was killed. It does not wait until the killed one's lease is over.
-    pub fn start_manager(&self) -> Result<()> {
-        self.start_manager_with(&[])
+    /// Starts the controller manager, again if it was killed, and waits until it listens. It does not wait until the killed
+    /// one's lease is over.
+    pub async fn start_manager(&self) -> Result<()> {
+        self.start_manager_with(&[]).await
     }
 
     /// The same with more flags.
-    pub fn start_manager_with(&self, more: &[String]) -> Result<()> {
+    pub async fn start_manager_with(&self, more: &[String]) -> Result<()> {
         self.free_lease()?;
-        let flags = [&self.manager_flags(MANAGER)?, more].concat();
-        self.host.processes.start(MANAGER, &program(MANAGER), &flags)
+        let port = self.spawn_manager_with(MANAGER, more)?;
+        self.listens(MANAGER, port).await
     }
 
     /// Takes the lease from a controller manager that was killed, if there is a lease.
@@ -140,10 +144,33 @@ impl Drydock {
         }
     }
 
-    /// Starts one of several controller managers.
-    pub fn start_manager_as(&self, name: &str) -> Result<()> {
-        let flags = self.manager_flags(name)?;
-        self.host.processes.start(name, &program(MANAGER), &flags)
+    /// Waits until the caches of the controller manager are complete.
+    pub async fn manager_is_ready(&self) -> Result<()> {
+        let port = self.manager_flag("--secure-port=")?.parse()?;
+        unless_ended(&self.host.processes, MANAGER, https_ready(port, "/readyz", LIMIT)).await
+    }
+
+    /// Starts one of several controller managers, and waits until it listens.
+    pub async fn start_manager_as(&self, name: &str) -> Result<()> {
+        let port = self.spawn_manager_with(name, &[])?;
+        self.listens(name, port).await
+    }
+
+    /// Starts one of several controller managers and does not wait: for those who may kill it meanwhile, and start it again
+    /// when it has ended.
+    pub fn spawn_manager_as(&self, name: &str) -> Result<()> {
+        self.spawn_manager_with(name, &[]).map(drop)
+    }
+
+    fn spawn_manager_with(&self, name: &str, more: &[String]) -> Result<u16> {
+        let (flags, port) = self.manager_flags(name)?;
+        self.host.processes.start(name, &program(MANAGER), &[&flags, more].concat())?;
+        Ok(port)
+    }
+
+    /// Waits until a controller manager answers on its port, which needs neither the host nor the lease.
+    async fn listens(&self, name: &str, port: u16) -> Result<()> {
+        unless_ended(&self.host.processes, name, https_ready(port, "/livez", LIMIT)).await
     }
 
     /// Kills the API server (SIGKILL).

@@ -2,13 +2,14 @@
 //! there yet, or goes away.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::host::free_ports;
+use crate::host::OwnPorts;
 
 /// A port that forwards connections to a server while it is up.
 pub struct Link {
@@ -17,6 +18,7 @@ pub struct Link {
     port: u16,
     server: SocketAddr,
     up: Option<CancellationToken>,
+    _ports: OwnPorts,
 }
 
 impl Link {
@@ -24,8 +26,9 @@ impl Link {
     pub fn new(url: &str) -> Result<Link> {
         let (scheme, server) = url.split_once("://").with_context(|| format!("not a URL: {url}"))?;
         let server = server.parse().with_context(|| format!("not an address: {url}"))?;
-        let port = free_ports(1)?.first().copied().context("no free port")?;
-        Ok(Link { url: format!("{scheme}://127.0.0.1:{port}"), port, server, up: None })
+        let mut ports = OwnPorts::default();
+        let port = ports.take_another()?;
+        Ok(Link { url: format!("{scheme}://127.0.0.1:{port}"), port, server, up: None, _ports: ports })
     }
 
     /// Forwards connections from now on.
@@ -56,13 +59,24 @@ impl Drop for Link {
     }
 }
 
+/// Waits for the next connection. An accept that fails is tried again after a moment: the client had gone before, or the process
+/// had no file descriptor left, until others are closed.
+pub async fn accepted(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
 async fn lead(listener: TcpListener, server: SocketAddr, bytes: u64, cut: CancellationToken) {
     loop {
-        let accepted = tokio::select! {
+        let client = tokio::select! {
             () = cut.cancelled() => return,
-            accepted = listener.accept() => accepted,
+            client = accepted(&listener) => client,
         };
-        let (Ok((client, _)), cut) = (accepted, cut.clone()) else { continue };
+        let cut = cut.clone();
         tokio::spawn(async move {
             let Ok(server) = TcpStream::connect(server).await else { return };
             tokio::select! {

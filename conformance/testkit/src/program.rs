@@ -58,6 +58,19 @@ impl Program {
         Ok(Program { child, said, reader })
     }
 
+    /// Waits for what it does when it starts, such as that it listens. If it ends before, this fails at once, with its log.
+    pub async fn unless_ended<T>(&mut self, started: impl Future<Output = Result<T>>) -> Result<T> {
+        tokio::select! {
+            started = started => started,
+            ended = self.child.wait() => {
+                let ended = ended?;
+                // Its last lines, which say why, may not have been read yet.
+                (&mut self.reader).await?;
+                bail!("it ended while starting, {ended}: {:#?}", self.said.all())
+            }
+        }
+    }
+
     /// Waits until it has logged a line with all of these words `times` times.
     pub async fn says(&self, words: &[&str], times: usize) -> Result<()> {
         let heard = async {
@@ -151,4 +164,21 @@ pub fn folder(parent: &Path, name: &str) -> Result<PathBuf> {
     let path = parent.join(name);
     std::fs::create_dir_all(&path)?;
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The reason was missing from the message: the process had ended before its last line was read.
+    #[tokio::test]
+    async fn a_program_that_ends_at_its_start_is_reported_with_its_last_line() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let script = "for i in $(seq 5000); do echo line $i; done >&2; echo why it ended >&2; exit 3";
+        let mut program = Program::start(Path::new("sh"), dir.path(), &["-c".into(), script.into()])?;
+        let ended = program.unless_ended(std::future::pending::<Result<()>>()).await;
+        let words = ended.err().context("it has ended")?.to_string();
+        assert!(words.contains("why it ended") && words.contains("exit status: 3"), "{words}");
+        Ok(())
+    }
 }

@@ -55,22 +55,37 @@ where
     found
 }
 
+/// Waits for what a process does when it starts, such as that it listens. If the process ends before, it fails at once, with
+/// the last lines of the log.
+pub async fn unless_ended<T>(
+    processes: &Processes,
+    name: &str,
+    started: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let ended = async {
+        while processes.runs(name) {
+            tokio::time::sleep(RETRY).await;
+        }
+    };
+    tokio::select! {
+        started = started => started,
+        () = ended => bail!("{name} ended while starting. Its log:\n{}", processes.log_tail(name)),
+    }
+}
+
 /// Retries until `GET /readyz` of a server says ok, or its process has ended.
 pub async fn server_ready(client: &Client, processes: &Processes, name: &str, limit: Duration) -> Result<()> {
     let began = Instant::now();
-    loop {
-        let request = http_get("/readyz")?;
-        let answer = client.request_text(request).await;
-        match answer {
-            Ok(_) => return Ok(()),
-            Err(error) if began.elapsed() > limit => {
+    let ready = async {
+        while let Err(error) = client.request_text(http_get("/readyz")?).await {
+            if began.elapsed() > limit {
                 return Err(error).context("the server is not ready in time");
             }
-            Err(_) => {}
+            tokio::time::sleep(RETRY).await;
         }
-        has_not_ended(processes, name)?;
-        tokio::time::sleep(RETRY).await;
-    }
+        Ok(())
+    };
+    unless_ended(processes, name, ready).await
 }
 
 /// Retries until an address answers a plain HTTP request with 200.
@@ -104,14 +119,8 @@ pub async fn https_answers(port: u16, path: &str) -> Result<u16> {
 /// Retries until a starting process has written a file, or has ended.
 pub async fn file(path: &Path, processes: &Processes, name: &str, limit: Duration) -> Result<()> {
     let late = || format!("{} was not written within {limit:?}", path.display());
-    retry(limit, late, async || {
-        let written = path.metadata().is_ok_and(|found| found.len() > 0);
-        if !written {
-            has_not_ended(processes, name)?;
-        }
-        Ok(written)
-    })
-    .await
+    let written = retry(limit, late, async || Ok(path.metadata().is_ok_and(|found| found.len() > 0)));
+    unless_ended(processes, name, written).await
 }
 
 /// Watches an APIService until the aggregator finds it available.
@@ -180,13 +189,6 @@ pub async fn retry(
     until_some(limit, late, async || Ok(met().await?.then_some(()))).await
 }
 
-fn has_not_ended(processes: &Processes, name: &str) -> Result<()> {
-    if processes.runs(name) {
-        return Ok(());
-    }
-    bail!("{name} ended while starting. Its log:\n{}", processes.log_tail(name))
-}
-
 fn http_get(path: &str) -> Result<http::Request<Vec<u8>>> {
     Ok(http::Request::get(path).body(Vec::new())?)
 }
@@ -198,4 +200,38 @@ async fn answers_ok(address: &str, path: &str) -> Result<bool> {
     let mut head = [0; 12];
     stream.read_exact(&mut head).await?;
     Ok(head.ends_with(b" 200"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(script: &str) -> Result<(tempfile::TempDir, Processes)> {
+        let dir = tempfile::tempdir()?;
+        let processes = Processes::new(dir.path())?;
+        processes.start("sh", Path::new("sh"), &["-c".into(), script.into()])?;
+        Ok((dir, processes))
+    }
+
+    /// A controller manager whose port was taken ended at its start, and its test waited for what it never did.
+    #[tokio::test]
+    async fn a_process_that_ends_at_its_start_is_told_at_once_with_its_log() -> Result<()> {
+        let (_dir, processes) = start("echo the port is taken; exit 1")?;
+        let listens = std::future::pending::<Result<()>>();
+        let Err(error) = unless_ended(&processes, "sh", listens).await else { bail!("it listens") };
+        let words = error.to_string();
+        assert!(words.contains("sh ended while starting") && words.contains("the port is taken"), "{words}");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_process_that_runs_is_waited_for() -> Result<()> {
+        let (_dir, processes) = start("kill -STOP $$")?;
+        let listens = async {
+            tokio::task::yield_now().await;
+            Ok(7)
+        };
+        assert_eq!(unless_ended(&processes, "sh", listens).await?, 7);
+        Ok(())
+    }
 }

@@ -144,7 +144,7 @@ impl<'a> ServerFaults<'a> {
                 for name in drydock.managers() {
                     drydock.host.processes.kill(name)?;
                 }
-                drydock.managers().iter().try_for_each(|name| drydock.start_manager_as(name))
+                drydock.managers().iter().try_for_each(|name| drydock.spawn_manager_as(name))
             }
             Fault::HostKilled => self.kill_host().await,
         }
@@ -156,7 +156,7 @@ impl<'a> ServerFaults<'a> {
         ensure!(self.drydock.host.processes.kill(leader)?, "{leader} did not run");
         let next = self.a_leader(Some(leader)).await?;
         ensure!(next != leader, "{leader} was killed and still leads");
-        self.drydock.start_manager_as(leader)
+        self.drydock.spawn_manager_as(leader)
     }
 
     /// Watches the lease until one of ours that runs holds it.
@@ -222,7 +222,7 @@ async fn supervise(drydock: &Drydock, screen: &Screen, over: &CancellationToken)
         for name in drydock.managers().iter().filter(|name| drydock.host.processes.has_ended(name)) {
             warn(screen, &format!("{name} has ended and is started again"));
             drydock.host.processes.kill(name)?;
-            drydock.start_manager_as(name)?;
+            drydock.spawn_manager_as(name)?;
         }
     }
     Ok(())

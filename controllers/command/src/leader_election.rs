@@ -47,7 +47,7 @@ impl LeaderElectionFlags {
     /// `start` starts them and returns their names.
     ///
     /// # Errors
-    /// The lease was lost. The process must end at once, because another one may act by now.
+    /// The lease was lost. The process must end at once: another one may act by now.
     pub async fn lead(
         &self,
         context: &ControllerContext,

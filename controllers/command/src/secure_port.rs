@@ -11,6 +11,7 @@ use drydock_runtime::metrics::router;
 use drydock_serving::auth::delegated::DelegatedAuth;
 use drydock_serving::health::Health;
 use drydock_serving::metrics_port::{self, BoundPort, ServedPaths};
+use drydock_serving::tasks::ProgramTasks;
 use drydock_serving::tls::CertificateSource;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
@@ -39,13 +40,13 @@ pub struct SecurePortFlags {
 }
 
 impl SecurePortFlags {
-    /// Binds the port; nothing if --secure-port is 0.
+    /// Binds the port, whose certificate `tasks` keep fresh; nothing if --secure-port is 0.
     ///
     /// # Errors
     /// The address is taken, or the certificate cannot be used; the error names the flag.
-    pub async fn bind(&self) -> anyhow::Result<Option<BoundPort>> {
+    pub async fn bind(&self, tasks: &ProgramTasks) -> anyhow::Result<Option<BoundPort>> {
         match self.address() {
-            Some(address) => metrics_port::bind(address, &self.certificate()).await.map(Some),
+            Some(address) => metrics_port::bind(address, &self.certificate(), tasks).await.map(Some),
             None => Ok(None),
         }
     }
@@ -112,7 +113,7 @@ mod tests {
     #[tokio::test]
     async fn port_zero_serves_nothing() {
         let flags = Program::try_parse_from(["program", "--secure-port=0"]).unwrap().port;
-        assert!(flags.bind().await.unwrap().is_none());
+        assert!(flags.bind(&ProgramTasks::new(CancellationToken::new())).await.unwrap().is_none());
     }
 
     /// Regression: a manager whose writes were all refused was ready.

@@ -6,6 +6,7 @@
 //! apply them with force, since the controller initialised them). A stale decision is refused by its
 //! resourceVersion, and made again.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,13 +31,15 @@ use crate::decision::{Config, RequestAction, RequestDecision, TargetPod, Warning
 use crate::deleted_pods::DeletedPods;
 use crate::machine::step;
 use crate::metrics::RequestMetrics;
+use crate::past_turns::PastTurns;
 use crate::removal::Removals;
 use crate::request_events::{publish_skip, publish_start, publish_warnings, report};
 
 /// Field manager of the status.
 pub const FIELD_MANAGER: &str = "drydock-eviction-controller";
 /// The caches that are read.
-pub const READS: Select = Select { pods: true, daemon_sets: true, requests: true, ..Select::NONE };
+pub const READS: Select =
+    Select { pods: true, daemon_sets: true, requests: true, maintenances: true, ..Select::NONE };
 
 /// How the controller runs.
 #[derive(Clone, Debug)]
@@ -55,8 +58,8 @@ impl Default for Options {
     }
 }
 
-/// Runs until shutdown. The caches of `READS` must be fed.
-pub async fn run(context: ControllerContext, options: Options) {
+/// Runs until shutdown. The caches of `READS` must be fed, and followed for `past_turns`.
+pub async fn run(context: ControllerContext, options: Options, past_turns: PastTurns) {
     let queue = WorkQueue::new("evictionrequests", &context.metrics, ExponentialBackoff::WRITES);
     RequestMetrics::register(&context, options.aggregate_metrics);
     context.caches.wait_until_synced(READS).await;
@@ -68,6 +71,7 @@ pub async fn run(context: ControllerContext, options: Options) {
         context: context.clone(),
         config: options.config,
         deleted_pods,
+        past_turns,
         removals: removals.clone(),
     });
     let work = move |key| {
@@ -117,6 +121,7 @@ struct RequestReconciler {
     context: ControllerContext,
     config: Config,
     deleted_pods: DeletedPods,
+    past_turns: PastTurns,
     removals: Removals,
 }
 
@@ -144,6 +149,8 @@ impl RequestReconciler {
     /// times that are not the present.
     async fn decide(&self, request: &EvictionRequest) -> Result<RequestDecision, CallError> {
         let Some(target) = request.spec.target.pod.as_ref() else { return Ok(RequestDecision::default()) };
+        let with_turns = self.with_earlier_turns(request);
+        let request = &*with_turns;
         let namespace = &request.metadata.namespace;
         let cached = self.context.caches.pods.find(namespace, &target.name);
         let is_deleted = self.deleted_pods.contains(&request.key());
@@ -172,6 +179,16 @@ impl RequestReconciler {
 
     async fn decided(&self, pod: Pod) -> Result<Pod, CallError> {
         ownership::decided(&self.context, pod).await.map_err(CallError::of("reading the pod's DaemonSet"))
+    }
+
+    /// A request that has no interceptors yet, with the turns that those of its pod have had in earlier requests: the
+    /// write of the first turn stores them.
+    fn with_earlier_turns<'r>(&self, request: &'r EvictionRequest) -> Cow<'r, EvictionRequest> {
+        let is_new = !request.is_taken_up() && request.status.earlier_turns.is_none();
+        let past = || self.past_turns.of(&request.metadata.name, &self.context.caches);
+        let Some(turns) = is_new.then(past).flatten() else { return Cow::Borrowed(request) };
+        let status = EvictionRequestStatus { earlier_turns: Some(turns), ..request.status.clone() };
+        Cow::Owned(EvictionRequest { status, ..request.clone() })
     }
 
     async fn write_status(

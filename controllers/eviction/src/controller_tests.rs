@@ -71,7 +71,8 @@ fn reconciler(context: ControllerContext) -> (RequestReconciler, ObjectKey) {
     let turns = WorkQueue::new("turns", &context.metrics, ExponentialBackoff::WRITES);
     let removals = Removals::new(&context, &Config::default(), &turns);
     let deleted_pods = DeletedPods::default();
-    (RequestReconciler { context, config: Config::default(), deleted_pods, removals }, key)
+    let past_turns = PastTurns::default();
+    (RequestReconciler { context, config: Config::default(), deleted_pods, past_turns, removals }, key)
 }
 
 /// The clock was read before the pod: if the host took more than ten seconds to answer, each first turn was
@@ -96,6 +97,31 @@ async fn the_time_of_a_turn_is_read_after_the_pod_was() {
     assert_eq!(reconciler.reconcile(key).await.unwrap(), Requeue::Never);
     let written: Timestamp = written.lock().as_ref().expect("the first turn is written").parse().unwrap();
     assert!(written >= drydock_api::time::truncate_to_micros(read.lock().unwrap()), "{written}");
+}
+
+/// A pod that was asked for again had all turns once more.
+#[tokio::test]
+async fn the_first_turn_is_that_of_an_interceptor_that_had_none_in_an_earlier_request() {
+    let written = Arc::new(Mutex::new(Value::Null));
+    let at_write = written.clone();
+    let (reconciler, key) = reconciler(context(move |_, _, body| {
+        *at_write.lock() = body["status"].clone();
+        (200, serde_json::to_value(request()).unwrap())
+    }));
+    let caches = &reconciler.context.caches;
+    let names = ["a.example.com", "b.example.com"].map(str::to_owned);
+    let pod =
+        json!({"metadata": {"name": "p", "namespace": "ns", "uid": "uid"}, "status": {"phase": "Running"}});
+    let pod: Pod = serde_json::from_value(pod).unwrap();
+    caches.pods.apply(Pod { interceptors: Some(names.to_vec()), ..pod });
+    let turns = json!([{"uid": "uid", "turns": {"interceptors": ["a.example.com"], "seconds": 9}}]);
+    let drain = json!({"metadata": {"name": "m"}, "spec": {"stage": "Drain"}, "status": {"podTurns": turns}});
+    caches.maintenances.apply(serde_json::from_value(drain).unwrap());
+    assert_eq!(reconciler.reconcile(key).await.unwrap(), Requeue::Never);
+    let status = written.lock().take();
+    assert_eq!(status["activeInterceptors"], json!(["b.example.com"]));
+    assert_eq!(status["earlierTurns"], turns[0]["turns"]);
+    assert_eq!(status["targetInterceptors"].as_array().unwrap().len(), 2);
 }
 
 /// If the clocks of the controller and the API server differed by too much, no request ever started, and
@@ -245,6 +271,7 @@ async fn no_more_requests_are_ended_in_a_namespace_than_are_removed() {
     let reconciler = RequestReconciler {
         context: context.clone(),
         config,
+        past_turns: PastTurns::default(),
         deleted_pods: DeletedPods::default(),
         removals: removals.clone(),
     };

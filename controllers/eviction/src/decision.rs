@@ -22,6 +22,8 @@ pub struct Config {
     pub max_finished: usize,
     /// Names under k8s.io that may intercept.
     pub allowed: AllowedNames,
+    /// How long the turns of a pod's own interceptors may take together, whatever they report; none bounds nothing.
+    pub max_interception: Option<Duration>,
 }
 
 impl Default for Config {
@@ -32,6 +34,7 @@ impl Default for Config {
             canceled_grace: Duration::from_secs(5 * 60),
             max_finished: 5_000,
             allowed: AllowedNames::default(),
+            max_interception: None,
         }
     }
 }

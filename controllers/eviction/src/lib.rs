@@ -9,6 +9,7 @@ mod decision;
 mod deleted_pods;
 mod ending;
 mod held;
+mod past_turns;
 mod surplus;
 
 mod controller;
@@ -20,6 +21,7 @@ mod request_events;
 
 pub use controller::{Options, run};
 pub use decision::Config;
+pub use past_turns::PastTurns;
 
 use std::time::Duration;
 

@@ -11,13 +11,19 @@
 //! A request that was deleted and is kept by a finalizer is ended all the same: the owner of the finalizer
 //! waits for the end.
 
-use drydock_api::eviction_request::interceptors::{MAX_POD_INTERCEPTORS, PodProperties, select_interceptors};
-use drydock_api::eviction_request::pod_labels;
-use drydock_api::eviction_request::transitions::{active_deadline, may_advance, next_interceptor};
-use drydock_api::eviction_request::{
-    EvictionRequest, EvictionRequestStatus, Interceptor, InterceptorStatus, PodInfo,
+use std::time::Duration;
+
+use drydock_api::eviction_request::interceptors::{
+    MAX_POD_INTERCEPTORS, PodProperties, is_default, select_interceptors,
 };
-use drydock_api::time::{format_seconds, truncate_to_micros};
+use drydock_api::eviction_request::pod_labels;
+use drydock_api::eviction_request::transitions::{
+    active_deadline, interception_ends, may_advance, next_interceptor, successor,
+};
+use drydock_api::eviction_request::{
+    EarlierTurns, EvictionRequest, EvictionRequestStatus, Interceptor, InterceptorStatus, PodInfo,
+};
+use drydock_api::time::{format_seconds, truncate_to_micros, truncate_to_seconds};
 use drydock_runtime::{Pod, events::reasons};
 use jiff::Timestamp;
 
@@ -97,8 +103,17 @@ fn begin(
 }
 
 fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Config) -> RequestDecision {
-    let selection = select_interceptors(&pod_properties(pod), &config.allowed);
+    let earlier = request.status.earlier_turns.as_ref();
+    let had_turns = earlier.map_or(&[][..], |earlier| earlier.interceptors.as_slice());
+    let mut selection = select_interceptors(&pod_properties(pod, had_turns), &config.allowed);
     let mut status = request.status.clone();
+    status.interception_deadline = interception_deadline(request, config);
+    if status.interception_deadline.is_some_and(|end| end <= now) {
+        selection.targets.retain(|name| is_default(name));
+    }
+    if selection.targets.iter().all(|name| is_default(name)) {
+        status.interception_deadline = None;
+    }
     let named = |name: &String| Interceptor { name: name.clone() };
     status.target_interceptors = selection.targets.iter().map(named).collect();
     let blank = |name: &String| InterceptorStatus { name: name.clone(), ..Default::default() };
@@ -108,8 +123,28 @@ fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Con
     status.pod_info = Some(pod_info(pod));
     let ignored = |message| Warning { reason: reasons::INVALID_INTERCEPTOR, message };
     let left_out = left_out(pod).into_iter();
-    let warnings = left_out.chain(selection.warnings).take(MAX_WARNINGS).map(ignored).collect();
+    let warnings = left_out.chain(selection.warnings).take(MAX_WARNINGS).map(ignored);
+    let had = earlier.filter(|earlier| !earlier.interceptors.is_empty());
+    let warnings = had.map(no_second_turn).into_iter().chain(warnings).collect();
     RequestDecision { status: Some(status), warnings, ..RequestDecision::default() }
+}
+
+/// The warning that interceptors have had their turns before.
+fn no_second_turn(earlier: &EarlierTurns) -> Warning {
+    let message = format!(
+        "{} had a turn in an earlier EvictionRequest for the pod, which others ended during the drain: no other turn follows",
+        earlier.interceptors.join(", ")
+    );
+    Warning { reason: reasons::INTERCEPTOR_SKIPPED, message }
+}
+
+/// When the turns of the pod's own interceptors are over: counted from the creation of the request, which no tenant can
+/// set, less what earlier requests took. None if they have no bound.
+fn interception_deadline(request: &EvictionRequest, config: &Config) -> Option<Timestamp> {
+    let (max, began) = (config.max_interception?, request.metadata.creation_timestamp?);
+    let used = request.status.earlier_turns.as_ref().map_or(0, |earlier| earlier.seconds);
+    let left = max.saturating_sub(Duration::from_secs(u64::try_from(used).unwrap_or_default()));
+    Some(truncate_to_seconds(began.checked_add(left).unwrap_or(Timestamp::MAX)))
 }
 
 /// The warning about annotations that the cache does not keep, because there are too many.
@@ -132,7 +167,7 @@ fn pod_info(pod: &Pod) -> PodInfo {
 }
 
 /// The properties of a pod on which its list of interceptors depends.
-fn pod_properties(pod: &Pod) -> PodProperties<'_> {
+fn pod_properties<'a>(pod: &'a Pod, had_turns: &'a [String]) -> PodProperties<'a> {
     let responders = pod.responders.iter().flatten();
     PodProperties {
         eviction_interceptors: pod.interceptors.iter().flatten().map(String::as_str).collect(),
@@ -140,6 +175,7 @@ fn pod_properties(pod: &Pod) -> PodProperties<'_> {
         annotations: Some(&pod.annotations),
         of_daemon_set: pod.is_daemon_set_pod(),
         mirror: pod.is_mirror(),
+        had_turns,
     }
 }
 
@@ -168,10 +204,22 @@ fn go_on(
     if request.is_being_deleted() {
         return end(request, &TerminalCondition::request_deleted(), now);
     }
+    if let Some(bounded) = with_present_bound(request, config) {
+        return RequestDecision { status: Some(bounded), ..RequestDecision::default() };
+    }
     match turn_over_at(request, pod, config) {
         Some(due) if due <= now && may_take_turn(request, config, now) => next_turn(request, now),
         wake => RequestDecision { wake, ..RequestDecision::default() },
     }
+}
+
+/// The status with the bound that the flag sets now, if one of the pod's own interceptors is active under another one: an
+/// admin may set a bound for the drain that takes too long.
+fn with_present_bound(request: &EvictionRequest, config: &Config) -> Option<EvictionRequestStatus> {
+    let is_own = request.active_interceptor().is_some_and(|active| !is_default(active));
+    let end = interception_deadline(request, config);
+    let is_other = is_own && end != request.status.interception_deadline;
+    is_other.then(|| EvictionRequestStatus { interception_deadline: end, ..request.status.clone() })
 }
 
 /// When the active interceptor's turn is over: once it has completed or been silent too long, but not while the pod's
@@ -195,23 +243,29 @@ fn may_take_turn(request: &EvictionRequest, config: &Config, now: Timestamp) -> 
 
 fn next_turn(request: &EvictionRequest, now: Timestamp) -> RequestDecision {
     let mut status = request.status.clone();
-    let next = next_interceptor(&request.status).map(str::to_owned);
+    let next = successor(&request.status, now).map(str::to_owned);
     retire_active(&mut status);
+    let warnings = timed_out(request, next.as_deref().unwrap_or_default(), now).into_iter().collect();
     status.active_interceptors = next.into_iter().collect();
     status.activation_time = Some(truncate_to_micros(now));
-    let warnings = timed_out(request).into_iter().collect();
     RequestDecision { status: Some(status), warnings, ..RequestDecision::default() }
 }
 
 /// The warning that the active interceptor loses its turn, if it has not completed it.
-fn timed_out(request: &EvictionRequest) -> Option<Warning> {
+fn timed_out(request: &EvictionRequest, next: &str, now: Timestamp) -> Option<Warning> {
     let active = request.active_interceptor_status().filter(|active| active.completion_time.is_none())?;
     let said = match (active.heartbeat_time, request.status.activation_time) {
         (Some(last), _) => format!("has not reported since {}", format_seconds(last)),
         (None, Some(turn)) => format!("has never reported; its turn began at {}", format_seconds(turn)),
         (None, None) => "has never reported".to_owned(),
     };
-    let next = next_interceptor(&request.status).unwrap_or_default();
+    let said = match interception_ends(&request.status).filter(|end| *end <= now) {
+        Some(end) => format!(
+            "has not completed its turn: the time of the pod's own interceptors (--max-interception) was over at {}",
+            format_seconds(end)
+        ),
+        None => said,
+    };
     let message = format!("{} {said}. It is passed over, and the turn is {next}'s", active.name);
     Some(Warning { reason: reasons::INTERCEPTOR_TIMED_OUT, message })
 }
@@ -237,3 +291,6 @@ mod properties;
 #[cfg(test)]
 #[path = "machine_tests.rs"]
 mod tests;
+#[cfg(test)]
+#[path = "machine_turn_tests.rs"]
+mod turns;

@@ -48,8 +48,17 @@ pub(super) fn advance(
     target: TargetPod<'_>,
     now: Timestamp,
 ) -> RequestDecision {
-    let config = Config::default();
-    let decision = step(request, target, now, &config);
+    advance_with(request, target, now, &Config::default())
+}
+
+/// The same with these settings.
+pub(super) fn advance_with(
+    request: &mut EvictionRequest,
+    target: TargetPod<'_>,
+    now: Timestamp,
+    config: &Config,
+) -> RequestDecision {
+    let decision = step(request, target, now, config);
     if let Some(status) = decision.status.clone() {
         let old = request.clone();
         request.status = status;

@@ -71,7 +71,7 @@ async fn the_oldest_beyond_the_limit_are_removed_few_at_a_time_on_the_state_that
     while deleted.lock().len() < 30 {
         tokio::task::yield_now().await;
     }
-    context.shutdown.cancel();
+    context.tasks.shutdown().cancel();
     running.await.unwrap();
     let deleted = deleted.lock();
     let mut names: Vec<&str> = deleted.iter().map(|(name, _)| name.trim_end_matches('?')).collect();

@@ -105,8 +105,13 @@ pub(crate) fn report(key: &ObjectKey, old: &EvictionRequestStatus, new: &Evictio
     {
         debug!(request = %key, interceptor = active, "interceptor's turn");
     }
-    let ended = new.conditions != old.conditions;
-    let cause = if ended { "a condition of the request changed" } else { "the turn passes on" };
+    let cause = if new.conditions != old.conditions {
+        "a condition of the request changed"
+    } else if new.active_interceptors != old.active_interceptors {
+        "the turn passes on"
+    } else {
+        "the time of the pod's interceptors or the generation changed"
+    };
     debug!(target: target::WRITES, request = %key, "status written: {cause}");
 }
 

@@ -41,6 +41,14 @@ impl EvictionTurn {
         Self { client, request: request.into(), is_resumed, progress, accepted }
     }
 
+    /// A turn that nobody serves, for tests: what is reported in it is lost.
+    #[cfg(feature = "test-util")]
+    pub fn unserved(client: Client, request: EvictionRequest) -> Self {
+        let (progress, accepted) =
+            (watch::Sender::new(ProgressReport::default()), watch::Sender::new(InterceptorStatus::default()));
+        Self::new(client, request, false, progress, accepted.subscribe())
+    }
+
     /// The client that the interceptor runs with.
     pub fn client(&self) -> Client {
         self.client.clone()

@@ -4,6 +4,7 @@
 //! An interceptor acts on a request while it is the active one, and owns its entry in `status.interceptors`, which it
 //! writes by server-side apply under its own name (`report`).
 
+mod node_targets;
 mod report;
 mod target_pod;
 #[cfg(test)]

@@ -110,7 +110,7 @@ impl Action {
     }
 
     /// Whether the write moves the drain on, so that it must not be delayed: a cordon, a request for an eviction, or a
-    /// status with other drain targets.
+    /// status with other drain targets or turns.
     pub(crate) fn moves_on(&self) -> bool {
         let (old, status) = match self {
             Self::Cordon { .. } | Self::Request { change: RequestChange::Ask { .. }, .. } => return true,
@@ -121,7 +121,9 @@ impl Action {
             let nodes = status.node_statuses.iter();
             nodes.map(|s| (s.node_ref.clone(), s.drain_targets.clone())).collect::<Vec<_>>()
         };
-        old.drain_plan_position != status.drain_plan_position || targets(old) != targets(status)
+        old.drain_plan_position != status.drain_plan_position
+            || old.pod_turns != status.pod_turns
+            || targets(old) != targets(status)
     }
 }
 

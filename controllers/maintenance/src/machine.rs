@@ -60,8 +60,10 @@ pub fn step(
     memory.milestones.update(&view, &memory.blockers, &memory.emptied, &memory.returns, &mut decision);
     requests::decide(&view, &mut memory.failures, &memory.returns, &mut decision);
     conditions::decide(&view, &memory.emptied, &mut decision);
-    let MachineMemory { blockers, uncordon_conflicts, outcomes, gone, emptied, status, .. } = memory;
-    let sources = StatusSources { blockers, uncordon_conflicts, outcomes, gone, emptied };
+    let MachineMemory { blockers, uncordon_conflicts, outcomes, gone, emptied, failures, status, .. } =
+        memory;
+    let turns = &failures.turns;
+    let sources = StatusSources { blockers, uncordon_conflicts, outcomes, gone, emptied, turns };
     status::decide(&view, &sources, status, &mut decision);
     release::decide(&view, &memory.failures, &mut decision);
     decision

@@ -63,6 +63,12 @@ pub struct Flags {
     /// Interceptor names under k8s.io that are allowed beside the built-in ones; must equal the API server's
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = interceptors::parse_reserved_name)]
     pub allowed_interceptor_names: Vec<String>,
+    /// Built-in interceptor names under k8s.io that other programs serve, as surge.coordination.k8s.io; a pod's interceptors of the other built-in names are left out, as nobody would answer
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = interceptors::parse_built_in_name)]
+    pub served_interceptor_names: Vec<String>,
+    /// Longest time that the pod's own interceptors may keep it together, however they report, over all its EvictionRequests of a drain; 0 sets no bound. Beyond it, the pod is evicted within its budgets
+    #[arg(long, value_name = "DURATION", default_value = "0", value_parser = duration)]
+    pub max_interception: Duration,
     /// How long a finished EvictionRequest is kept while requesters stay in it; 0 keeps it forever. A namespace keeps at most 5000
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
     pub eviction_request_retention: Duration,
@@ -84,6 +90,33 @@ pub struct Flags {
 pub enum ManagerCommand {
     /// Removes Drydock from a cluster, as the user of a kubeconfig, and leaves each node as it was before its maintenance, and each Deployment and autoscaler with the number that it had before a surge. It may be run again, also after parts were removed by hand or when it was interrupted. The objects of the embedded store go with its volume
     Remove(RemoveFlags),
+    /// Ends the turns of the interceptors that the pods of a NodeMaintenance name, as the user of a kubeconfig, who needs the ClusterRoles drydock:maintainer and drydock:skip-interceptors: the pods that it asks to leave now are evicted, within their budgets, without what the interceptors would have done for them. It prints a line for each turn. Pods that are asked later keep their turns: run it again
+    EndTurns(EndTurnsFlags),
+}
+
+/// Flags of `end-turns`.
+#[derive(Clone, Debug, Args)]
+pub struct EndTurnsFlags {
+    /// Name of the NodeMaintenance
+    #[arg(value_name = "MAINTENANCE")]
+    pub maintenance: String,
+    /// Print which turns would be ended, and end none
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The cluster and its user.
+    #[command(flatten)]
+    pub person: PersonFlags,
+}
+
+/// Flags that name a cluster, and a user there.
+#[derive(Clone, Debug, Args)]
+pub struct PersonFlags {
+    /// Kubeconfig of the cluster; if absent, the files that KUBECONFIG names, or ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig; the current one if absent
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
 }
 
 /// Flags of `remove`.
@@ -92,12 +125,9 @@ pub struct RemoveFlags {
     /// Print what would be changed, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Kubeconfig of the cluster; if absent, the files that KUBECONFIG names, or ~/.kube/config
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig; the current one if absent
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
+    /// The cluster and its user.
+    #[command(flatten)]
+    pub person: PersonFlags,
 }
 
 impl Flags {
@@ -158,7 +188,10 @@ mod tests {
 
     #[test]
     fn the_flags_of_deploy_are_taken() {
-        let manifests = [include_str!("../../../deploy/base/controller-manager.yaml")];
+        let manifests = [
+            include_str!("../../../deploy/base/controller-manager.yaml"),
+            include_str!("../../../deploy/components/surge/kustomization.yaml"),
+        ];
         for manifest in manifests {
             let flags = drydock_command::manual::in_manifest(manifest);
             assert!(!flags.is_empty() && read(&flags).is_ok(), "{:?}", read(&flags));
@@ -169,14 +202,40 @@ mod tests {
     fn a_removal_has_flags_of_its_own() {
         let removal = |arguments: &[&str]| match read(arguments).unwrap().command {
             Some(ManagerCommand::Remove(flags)) => flags,
-            None => panic!("no removal"),
+            _ => panic!("no removal"),
         };
         assert!(!removal(&["remove"]).dry_run);
         let flags = removal(&["remove", "--dry-run", "--kubeconfig=f", "--context=c"]);
-        assert!(flags.dry_run && flags.kubeconfig == Some("f".into()) && flags.context == Some("c".into()));
+        let PersonFlags { kubeconfig, context } = flags.person;
+        assert!(flags.dry_run && kubeconfig == Some("f".into()) && context == Some("c".into()));
         for wrong in [&["remove", "--leader-elect"][..], &["remove", "now"], &["--leader-elect", "remove"]] {
             assert!(read(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn the_end_of_turns_needs_the_name_of_a_maintenance() {
+        let end = |arguments: &[&str]| match read(arguments).unwrap().command {
+            Some(ManagerCommand::EndTurns(flags)) => flags,
+            _ => panic!("no end of turns"),
+        };
+        let flags = end(&["end-turns", "rack-7", "--dry-run"]);
+        assert!(flags.dry_run && flags.maintenance == "rack-7" && flags.person.context.is_none());
+        for wrong in [&["end-turns"][..], &["end-turns", "a", "b"], &["--leader-elect", "end-turns", "a"]] {
+            assert!(read(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    /// A name that nobody could have given an interceptor, or that needs no flag, is a mistake of the admin.
+    #[test]
+    fn names_that_are_served_are_built_in_ones() {
+        let served = |names: &str| read(&[&format!("--served-interceptor-names={names}")]);
+        let flags = served("surge.coordination.k8s.io,kubelet.k8s.io").unwrap();
+        assert_eq!(flags.served_interceptor_names, ["surge.coordination.k8s.io", "kubelet.k8s.io"]);
+        for wrong in ["surge", "a.example.com", "node-doctor.k8s.io"] {
+            assert!(served(wrong).unwrap_err().contains("built-in"), "{wrong}");
+        }
+        assert!(read(&[]).unwrap().max_interception.is_zero(), "nobody who works is interrupted by default");
     }
 
     #[test]

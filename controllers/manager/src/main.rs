@@ -1,9 +1,11 @@
-//! drydock-controller-manager: acts on EvictionRequests and NodeMaintenances. Its subcommand `remove` removes Drydock.
+//! drydock-controller-manager: acts on EvictionRequests and NodeMaintenances. Its subcommand `remove` removes Drydock, and
+//! `end-turns` ends the turns of the interceptors of a maintenance's pods.
 //!
 //! Parse all configuration, then build, then bind, then run.
 
 mod controllers;
 mod direct;
+mod end_turns;
 mod flags;
 mod remove;
 mod run;
@@ -22,7 +24,7 @@ fn main() -> ExitCode {
         Ok(flags) => flags,
         Err(refusal) => return refusal.print(),
     };
-    // A removal prints its lines; only warnings are logged beside them.
+    // What a person runs prints its lines; only warnings are logged beside them.
     if flags.command.is_some() {
         logs::start_quietly();
     } else {
@@ -38,6 +40,7 @@ fn start(flags: Flags) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match flags.command {
         Some(ManagerCommand::Remove(flags)) => runtime.block_on(remove::run(&flags)),
+        Some(ManagerCommand::EndTurns(flags)) => runtime.block_on(end_turns::run(&flags)),
         None => runtime.block_on(run::run(flags)),
     }
 }

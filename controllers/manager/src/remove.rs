@@ -12,7 +12,7 @@ use crate::flags::RemoveFlags;
 /// # Errors
 /// No cluster is named, or not all of Drydock was removed.
 pub async fn run(flags: &RemoveFlags) -> anyhow::Result<()> {
-    let (file, context) = (flags.kubeconfig.as_deref(), flags.context.as_deref());
+    let (file, context) = (flags.person.kubeconfig.as_deref(), flags.person.context.as_deref());
     let config = host::config_of_person("--kubeconfig", file, context).await?;
     let cluster = config.cluster_url.to_string();
     let client = host::client_of_person(config)?;
@@ -47,6 +47,7 @@ mod tests {
     use std::sync::{Arc, Mutex, PoisonError};
 
     use super::*;
+    use crate::flags::PersonFlags;
 
     /// A pipe that its reader has closed.
     struct ClosedPipe;
@@ -96,8 +97,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_kubeconfig_that_is_not_there_led_to_another_cluster() {
-        let flags =
-            RemoveFlags { dry_run: false, kubeconfig: Some("/nonexistent/file".into()), context: None };
+        let person = PersonFlags { kubeconfig: Some("/nonexistent/file".into()), context: None };
+        let flags = RemoveFlags { dry_run: false, person };
         let error = run(&flags).await.map_or_else(|error| format!("{error:#}"), |()| String::new());
         assert!(error.starts_with("--kubeconfig: /nonexistent/file"), "{error}");
     }

@@ -6,9 +6,8 @@
 //! again, from what the caches hold then; each write carries the UID or the resourceVersion that it was
 //! decided on.
 
+use drydock_serving::tasks::ProgramTasks;
 use kube::Client;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::cache::{Cacheable, HostCaches};
 use crate::clock::Clock;
@@ -32,35 +31,32 @@ pub struct ControllerContext {
     pub recorder: EventRecorder,
     /// Registry of metrics.
     pub metrics: Metrics,
-    /// Cancelled when the process is to end.
-    pub shutdown: CancellationToken,
     /// Whether writes may be sent, and in which term of the lease.
     pub lease: LeaseHandle,
     /// Our clocks.
     pub clock: Clock,
     /// What is known of the API server's clock.
     pub skew: Skew,
-    /// Tasks that are waited for at shutdown.
-    pub tasks: TaskTracker,
+    /// What runs until the process is to end, and is waited for then.
+    pub tasks: ProgramTasks,
 }
 
 impl ControllerContext {
     /// What a program has at its start: caches that nothing feeds yet, the system's clock, and events of `component`.
-    /// Requests of `client` and `evictions` are sent as they are: [`with_term`](crate::lease::with_term) adds the term of the
-    /// lease.
+    /// Requests of `client` and `evictions` are sent as they are:
+    /// [`with_term`](crate::lease::with_term) adds the term of the lease.
     pub fn new(
         component: &'static str,
         client: Client,
         evictions: Client,
         lease: LeaseHandle,
         metrics: Metrics,
-        shutdown: CancellationToken,
+        tasks: ProgramTasks,
     ) -> Self {
-        let (clock, tasks) = (Clock::SYSTEM, TaskTracker::new());
-        let recorder =
-            EventRecorder::start(client.clone(), component, &metrics, clock, &tasks, shutdown.clone());
+        let clock = Clock::SYSTEM;
+        let recorder = EventRecorder::start(client.clone(), component, &metrics, clock, &tasks);
         let (caches, skew) = (HostCaches::default(), Skew::default());
-        Self { client, evictions, caches, recorder, metrics, shutdown, lease, clock, skew, tasks }
+        Self { client, evictions, caches, recorder, metrics, lease, clock, skew, tasks }
     }
 
     /// Whether a write to the host may be sent now.

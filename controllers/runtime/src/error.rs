@@ -100,11 +100,15 @@ where
     }
 }
 
-/// How long the server asked to wait, if it did; an hour at most.
+/// Longest wait for which a server may ask: a webhook of anyone, whose answer the host passes on, must not hold up an object
+/// for longer than a few ordinary retries.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// How long the server asked to wait, if it did; 30 s at most.
 pub fn retry_after(error: &kube::Error) -> Option<Duration> {
     let kube::Error::Api(status) = error else { return None };
     let seconds = status.details.as_ref()?.retry_after_seconds;
-    (seconds > 0).then(|| Duration::from_secs(u64::from(seconds).min(3600)))
+    (seconds > 0).then(|| Duration::from_secs(u64::from(seconds)).min(LONGEST_RETRY_AFTER))
 }
 
 /// How long to wait at least before the same call is made again; none unless the server answered with a 429.
@@ -120,23 +124,34 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    /// An answer that asks to wait for so long.
+    fn waiting(code: u16, seconds: u32) -> kube::Error {
+        let mut status = kube::core::Status::failure("m", "").with_code(code);
+        status.details = Some(kube::core::response::StatusDetails {
+            retry_after_seconds: seconds,
+            name: String::new(),
+            group: String::new(),
+            kind: String::new(),
+            uid: String::new(),
+            causes: Vec::new(),
+        });
+        kube::Error::Api(status.boxed())
+    }
+
     #[test]
     fn a_server_that_asks_for_less_sets_the_pace() {
-        let status = |code: u16, seconds: u32| {
-            let mut status = kube::core::Status::failure("m", "").with_code(code);
-            status.details = Some(kube::core::response::StatusDetails {
-                retry_after_seconds: seconds,
-                name: String::new(),
-                group: String::new(),
-                kind: String::new(),
-                uid: String::new(),
-                causes: Vec::new(),
-            });
-            kube::Error::Api(status.boxed())
-        };
-        assert_eq!(min_retry_delay(&status(429, 0)), Some(Duration::from_secs(1)));
-        assert_eq!(min_retry_delay(&status(429, 7)), Some(Duration::from_secs(7)));
-        assert_eq!(min_retry_delay(&status(503, 7)), None);
+        assert_eq!(min_retry_delay(&waiting(429, 0)), Some(Duration::from_secs(1)));
+        assert_eq!(min_retry_delay(&waiting(429, 7)), Some(Duration::from_secs(7)));
+        assert_eq!(min_retry_delay(&waiting(503, 7)), None);
+    }
+
+    /// The answer of a webhook, which the host passes on, held up an object for an hour.
+    #[test]
+    fn no_answer_holds_up_an_object_for_longer_than_half_a_minute() {
+        for seconds in [31, 3600, u32::MAX] {
+            assert_eq!(retry_after(&waiting(429, seconds)), Some(Duration::from_secs(30)));
+            assert_eq!(min_retry_delay(&waiting(429, seconds)), Some(Duration::from_secs(30)));
+        }
     }
 
     /// Every 404 was read as "gone", and some work on the object was given up for good.

@@ -57,7 +57,7 @@ pub async fn lead(
         Elector::new(client, config, context.lease.clone(), context.recorder.clone())
     });
     let may_act = match &mut elector {
-        Some(candidate) => candidate.acquire(&context.shutdown).await,
+        Some(candidate) => candidate.acquire(context.tasks.shutdown()).await,
         None => true,
     };
     let end = if may_act { work(context, elector, start).await } else { LeadershipEnd::Stopped };
@@ -73,14 +73,15 @@ async fn work(
     elector: Option<Elector>,
     start: impl FnOnce() -> Vec<&'static str>,
 ) -> LeadershipEnd {
-    info!(controllers = start().join(", "), "running");
+    // Outside of the macro, which evaluates nothing when its line is not logged.
+    let controllers = start();
+    info!(controllers = controllers.join(", "), "running");
     let give_back = CancellationToken::new();
     let hold = hold(elector, give_back.clone());
     let stopped = async {
-        context.shutdown.cancelled().await;
+        context.tasks.shutdown().cancelled().await;
         info!("stopping");
-        context.tasks.close();
-        if tokio::time::timeout(SHUTDOWN_GRACE, context.tasks.wait()).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_GRACE, context.tasks.finished()).await.is_err() {
             warn!("some work did not finish in time");
         }
         give_back.cancel();

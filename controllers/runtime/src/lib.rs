@@ -41,4 +41,4 @@ pub use context::ControllerContext;
 pub use error::{ApiErrorKind, CallError, classify, find};
 pub use node_write_refusals::NodeWriteRefusals;
 pub use undone_by_others::UndoneByOthers;
-pub use worker::{Requeue, after_failed_write, run_workers};
+pub use worker::{Requeue, after_failed_write, pass_on_panic, run_workers};

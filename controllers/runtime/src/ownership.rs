@@ -27,7 +27,7 @@ const SHOWS_WITHIN: Duration = Duration::from_secs(30);
 /// Runs until shutdown. The caches of `READS` must be fed. It writes nothing, and needs no lease: a standby decides too.
 pub async fn run(context: ControllerContext) {
     tokio::select! {
-        () = context.shutdown.cancelled() => return,
+        () = context.tasks.shutdown().cancelled() => return,
         () = context.caches.wait_until_synced(READS) => {}
     }
     let queue = WorkQueue::new("daemonset_owners", &context.metrics, ExponentialBackoff::WRITES);

@@ -82,7 +82,7 @@ async fn each_daemon_set_that_the_cache_lacks_is_asked_for_once_while_pods_on_no
     assert_eq!((owner("p"), owner("q")), (DaemonSetOwner::Alive, DaemonSetOwner::Alive));
     assert_eq!((owner("r"), owner("unbound")), (DaemonSetOwner::Gone, DaemonSetOwner::Undecided));
     assert_eq!(asked.lock().unwrap().len(), 2, "{:?}", asked.lock().unwrap());
-    context.shutdown.cancel();
+    context.tasks.shutdown().cancel();
     running.await.unwrap();
 }
 

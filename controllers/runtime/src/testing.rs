@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use drydock_serving::tasks::ProgramTasks;
 use http::header::DATE;
 use http::{HeaderValue, Request, Response};
 use jiff::fmt::rfc2822::DateTimePrinter;
@@ -11,7 +12,6 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::cache::{DaemonSetOwner, HostCaches, MIRROR_ANNOTATION, OwnerRef, Pod};
 use crate::clock::Clock;
@@ -38,17 +38,17 @@ pub fn context_ahead(
     let metrics = Metrics::new();
     let clock = Clock::of_tokio(Timestamp::now());
     let client = client(clock, by, answer);
+    let tasks = ProgramTasks::new(CancellationToken::new());
     ControllerContext {
         evictions: client.clone(),
         client,
         caches: HostCaches::default(),
         recorder: EventRecorder::disconnected(&metrics, clock),
         metrics,
-        shutdown: CancellationToken::new(),
         lease: LeaseHandle::unelected(clock),
         clock,
         skew: Skew::default(),
-        tasks: TaskTracker::new(),
+        tasks,
     }
 }
 

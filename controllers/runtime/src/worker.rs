@@ -1,5 +1,6 @@
 //! Workers over a queue.
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use drydock_logging::{is_unreachable, with_causes};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
-use tokio_util::task::TaskTracker;
+use tokio::task::{JoinError, JoinSet};
 use tracing::{debug, warn};
 
 use crate::context::ControllerContext;
@@ -45,32 +46,48 @@ pub fn after_failed_write(
 const QUIET_FAILURES: u32 = 4;
 
 /// Works on the queue's keys, at most `parallel` at once, until shutdown; then waits for what is under way. Each key is
-/// worked on by one worker at a time. A failed key comes back with backoff.
+/// worked on by one worker at a time. A failed key comes back with backoff, and so does one whose work panics.
+///
+/// # Panics
+/// The result of the work on a key cannot be noted: the key would not be worked on again.
 pub async fn run_workers<K, F>(context: &ControllerContext, queue: WorkQueue<K>, parallel: usize, work: F)
 where
     K: QueueKey,
     F: Fn(K) -> BoxFuture<'static, Result<Requeue, CallError>> + Send + Sync + 'static,
 {
     let slots = Arc::new(Semaphore::new(parallel.max(1)));
-    let tasks = TaskTracker::new();
+    let mut workers = JoinSet::new();
     let work = Arc::new(work);
     loop {
         let Ok(slot) = slots.clone().acquire_owned().await else { break };
         let key = tokio::select! {
-            () = context.shutdown.cancelled() => break,
+            () = context.tasks.shutdown().cancelled() => break,
+            Some(ended) = workers.join_next() => {
+                pass_on_panic(ended);
+                continue;
+            }
             key = queue.get() => key,
         };
         let Some(key) = key else { break };
         let (queue, lease, work) = (queue.clone(), context.lease.clone(), work.clone());
-        tasks.spawn(async move {
-            let result = std::panic::AssertUnwindSafe(work(key.clone())).catch_unwind().await;
+        workers.spawn(async move {
+            let worked = async { work(key.clone()).await };
+            let result = AssertUnwindSafe(worked).catch_unwind().await;
             settle(&queue, &lease, key, result);
             drop(slot);
         });
     }
     queue.shut_down();
-    tasks.close();
-    tasks.wait().await;
+    while let Some(ended) = workers.join_next().await {
+        pass_on_panic(ended);
+    }
+}
+
+/// Panics as the task did, if it did: in a `JoinSet` nobody would know of it.
+pub fn pass_on_panic(ended: Result<(), JoinError>) {
+    if let Err(Ok(panic)) = ended.map_err(JoinError::try_into_panic) {
+        resume_unwind(panic);
+    }
 }
 
 fn settle<K: QueueKey, P>(
@@ -90,7 +107,7 @@ fn settle<K: QueueKey, P>(
         }
         Ok(Err(error)) => {
             let min_delay = error.call().and_then(error::min_retry_delay).unwrap_or_default();
-            // The client logs an unreachable server and a refused term of the lease, once for all keys.
+            // The client logs a server that is not reached, and a refused term of the lease, once for all keys.
             let is_refused =
                 |call| error::classify(call) == ApiErrorKind::RefusedToken && lease.refused_token().is_some();
             let is_logged = error.call().is_some_and(|call| is_unreachable(call) || is_refused(call));
@@ -122,6 +139,9 @@ fn report_failure<K: QueueKey>(
 
 #[cfg(test)]
 mod tests {
+    use std::fmt;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
     use super::*;
     use crate::clock::Clock;
     use crate::metrics::Metrics;
@@ -200,5 +220,74 @@ mod tests {
         let away = || kube::Error::Service("connection refused".into());
         let failures = std::iter::repeat_with(away).take(20);
         assert_eq!(warnings(unrefused(), failures).await, Vec::<String>::new());
+    }
+
+    /// The client does not log it: the server answers other requests.
+    #[tokio::test(start_paused = true)]
+    async fn of_a_write_that_has_no_answer_a_key_warns() {
+        let silent = || {
+            let (request, waited) = ("PATCH /a".to_owned(), Duration::from_secs(75));
+            kube::Error::Service(Box::new(drydock_logging::NoAnswer { request, waited, has_begun: false }))
+        };
+        let lines = warnings(unrefused(), std::iter::repeat_with(silent).take(20)).await;
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("PATCH /a: no answer within 75 s"), "{lines:?}");
+    }
+
+    /// Whether an `Uncopied` is worked on.
+    static IS_WORKED_ON: AtomicBool = AtomicBool::new(false);
+
+    /// A key of which no copy can be made while it is worked on, and so none to be added again.
+    #[derive(Debug, PartialEq, Eq, Hash)]
+    struct Uncopied;
+
+    impl Clone for Uncopied {
+        fn clone(&self) -> Self {
+            assert!(!IS_WORKED_ON.load(Relaxed), "no copy is made");
+            Self
+        }
+    }
+
+    impl fmt::Display for Uncopied {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("uncopied")
+        }
+    }
+
+    impl QueueKey for Uncopied {}
+
+    /// A key that was never given back was never worked on again, and nobody knew.
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_outside_of_the_work_on_a_key_ends_the_task_of_the_workers() {
+        let context = crate::testing::context(|_, _, _| crate::testing::failure(404, "NotFound"));
+        let queue = WorkQueue::new("t", &Metrics::new(), ExponentialBackoff::WRITES);
+        queue.add(Uncopied);
+        context.tasks.spawn("the workers", {
+            let context = context.clone();
+            async move {
+                let work = |_: Uncopied| {
+                    IS_WORKED_ON.store(true, Relaxed);
+                    async { Ok(Requeue::After(Duration::from_secs(1))) }.boxed()
+                };
+                run_workers(&context, queue, 1, work).await;
+            }
+        });
+        let error = context.tasks.run(std::future::pending()).await.unwrap_err();
+        assert_eq!(error.to_string(), "the task \"the workers\" panicked");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_whose_work_panics_comes_again() {
+        let context = crate::testing::context(|_, _, _| crate::testing::failure(404, "NotFound"));
+        let queue: WorkQueue<u8> = WorkQueue::new("t", &Metrics::new(), ExponentialBackoff::WRITES);
+        queue.add(1);
+        let (attempts, stop) = (AtomicBool::new(false), context.tasks.shutdown().clone());
+        let work = move |_: u8| {
+            // It panics before there is a future.
+            assert!(attempts.swap(true, Relaxed), "the first time");
+            stop.cancel();
+            async { Ok(Requeue::Never) }.boxed()
+        };
+        run_workers(&context, queue, 1, work).await;
     }
 }

@@ -92,19 +92,19 @@ impl SurgeController {
         let (asked, controller) = (queue.clone(), self.clone());
         self.context.caches.requests.subscribe(move |change: &ObjectChange<EvictionRequest>| {
             let Some(request) = change.latest() else { return };
-            let recorded = controller.workloads.recorded(Some(request.namespace()));
+            let surged = controller.workloads.surged(request.namespace());
             let is_for = |key: &ObjectKey| {
                 let holders = controller.workloads.holders_of(key);
                 records(&holders).any(|record| record.pods.contains(request.name()))
             };
-            recorded.into_iter().filter(is_for).for_each(|key| asked.add(key));
+            surged.into_iter().filter(is_for).for_each(|key| asked.add(key));
         });
     }
 
-    /// The Deployments of a namespace that a change may concern: those with a record or with open turns.
+    /// The Deployments of a namespace that a change may concern: those with a surge or with open turns.
     fn active(&self, namespace: &str) -> BTreeSet<ObjectKey> {
-        let recorded = self.workloads.recorded(Some(namespace));
-        recorded.into_iter().chain(self.turns.deployments(namespace)).collect()
+        let surged = self.workloads.surged(namespace);
+        surged.into_iter().chain(self.turns.deployments(namespace)).collect()
     }
 
     fn is_active(&self, key: &ObjectKey) -> bool {

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use drydock_interceptor_runtime::{EvictionTurn, TurnEnd};
 use drydock_runtime::surge_record::SurgeRecord;
 use drydock_runtime::testing;
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::*;
+use crate::turns::TurnPlace;
 
 type Requests = Arc<Mutex<Vec<(String, Value)>>>;
 
@@ -97,7 +99,7 @@ async fn an_autoscaler_without_its_deployment_gets_its_minimum_back() {
         }
         let other = autoscaler("h", !has_deployment, recorded(2, 5));
         controller.workloads.autoscalers.apply(other);
-        assert_eq!(controller.workloads.recorded(Some("n")), [key()].into());
+        assert_eq!(controller.workloads.surged("n"), [key()].into());
         controller.reconcile(key()).await.unwrap();
         let requests = requests.lock();
         assert_eq!(requests.len(), 1, "{requests:?}");
@@ -126,6 +128,44 @@ async fn of_two_autoscalers_neither_is_surged() {
     controller.reconcile(key()).await.unwrap();
     let paths: Vec<_> = requests.lock().iter().map(|(path, _)| path.clone()).collect();
     assert_eq!(paths, ["h", "i"].map(|name| format!("{AUTOSCALERS}{name}")));
+}
+
+/// A pod of the Deployment, with a request whose turn waits.
+fn waiting(controller: &SurgeController) -> TurnPlace {
+    let owner = |kind: &str, name: &str, uid: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": true}]);
+    let named = |name: &str, uid: &str, owners: Value| json!({"metadata": {"name": name, "namespace": "n", "uid": uid, "ownerReferences": owners}});
+    let set = named("s", "set-uid", owner("Deployment", "d", "u"));
+    controller.workloads.replica_sets.apply(serde_json::from_value(set).unwrap());
+    let pod = named("p", "pod-uid", owner("ReplicaSet", "s", "set-uid"));
+    controller.context.caches.pods.apply(serde_json::from_value(pod).unwrap());
+    let request = json!({
+        "metadata": {"name": "pod-uid", "namespace": "n", "uid": "request-uid"},
+        "spec": {"target": {"pod": {"name": "p", "uid": "pod-uid"}}, "requesters": [{"name": "r.example.com"}]},
+        "status": {"activeInterceptors": [SURGE], "interceptors": [{"name": SURGE, "message": ""}]},
+    });
+    let request = serde_json::from_value(request).unwrap();
+    let turn = EvictionTurn::unserved(controller.context.client.clone(), request);
+    controller.turns.enter(key(), turn, Timestamp::UNIX_EPOCH)
+}
+
+/// The turn was declined although a conflict had kept the surge from being taken back: the replica stood for a pod that
+/// nobody waited with any longer.
+#[tokio::test]
+async fn a_turn_beside_two_autoscalers_is_declined_once_the_surge_is_taken_back() {
+    for (code, reason, again) in
+        [(409, "Conflict", Requeue::After(STALE_RETRY_AFTER)), (200, "", Requeue::Never)]
+    {
+        let (controller, _) = controller(code, reason);
+        controller.workloads.deployments.apply(deployment(6, FoundRecord::Absent));
+        for name in ["h", "i"] {
+            controller.workloads.autoscalers.apply(autoscaler(name, true, recorded(2, 5)));
+        }
+        let mut place = waiting(&controller);
+        assert_eq!(controller.reconcile(key()).await.unwrap(), again, "{code}");
+        let ended = place.ended().now_or_never().flatten();
+        let why = "more than one HorizontalPodAutoscaler scales Deployment d".to_owned();
+        assert_eq!(ended, (code == 200).then_some(TurnEnd::Declined(why)), "{code}");
+    }
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ pub fn register(controller: &SurgeController) {
     let controller = controller.clone();
     metrics.before_scrape(move || {
         let (mut all, mut idle, mut broken) = (0, 0, 0);
-        for key in controller.workloads.recorded(None) {
+        for key in controller.workloads.recorded() {
             for holder in controller.workloads.holders_of(&key) {
                 match holder.record() {
                     FoundRecord::Absent => {}

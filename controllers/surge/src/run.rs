@@ -6,6 +6,7 @@ use drydock_runtime::metrics::Metrics;
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{ControllerContext, leading};
 use drydock_serving::host;
+use drydock_serving::tasks::ProgramTasks;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -20,22 +21,20 @@ const COMPONENT: &str = "drydock-surge-interceptor";
 /// The caches that are read, beside those of workloads.
 const READS: Select = Select { pods: true, budgets: true, requests: true, ..Select::NONE };
 
-/// Runs until SIGTERM or SIGINT. Fails if the program cannot start, or if it loses the lease.
+/// Runs until SIGTERM or SIGINT. Fails if the program cannot start, if it loses the lease, or if one of its tasks ends before.
 pub async fn run(flags: Flags) -> anyhow::Result<()> {
+    let tasks = ProgramTasks::new(CancellationToken::new());
+    tasks.run(intercept(flags, tasks.clone())).await
+}
+
+async fn intercept(flags: Flags, tasks: ProgramTasks) -> anyhow::Result<()> {
     let open = || host::client("--kubeconfig", flags.kubeconfig.as_deref());
     // A connection each, so that renewals and watches do not wait for writes.
     let (client, watches, leases, reviews) = (open().await?, open().await?, open().await?, open().await?);
-    let port = flags.port.bind().await?;
-    let shutdown = CancellationToken::new();
-    leading::stop_on_signal(shutdown.clone())?;
-    let context = ControllerContext::new(
-        COMPONENT,
-        client.clone(),
-        client,
-        flags.lease.lease(),
-        Metrics::new(),
-        shutdown,
-    );
+    let port = flags.port.bind(&tasks).await?;
+    leading::stop_on_signal(tasks.shutdown().clone())?;
+    let context =
+        ControllerContext::new(COMPONENT, client.clone(), client, flags.lease.lease(), Metrics::new(), tasks);
     let controller = SurgeController { context, workloads: Workloads::new(), turns: TurnTable::default() };
     metrics::register(&controller);
     let context = &controller.context;
@@ -43,17 +42,17 @@ pub async fn run(flags: Flags) -> anyhow::Result<()> {
     let is_synced = move || caches.is_synced(READS) && workloads.is_synced();
     flags.port.serve(port, is_synced, context, reviews);
     info!(version = env!("CARGO_PKG_VERSION"), "drydock-surge-interceptor starts");
-    if !leading::wait_for_server(&context.client, &context.shutdown).await {
+    if !leading::wait_for_server(&context.client, context.tasks.shutdown()).await {
         return Ok(());
     }
     // A standby keeps its caches current too.
-    context.caches.start(&watches, READS, &context.tasks, &context.shutdown);
+    context.caches.start(&watches, READS, &context.tasks);
     controller.workloads.start(&watches, context);
     flags.lease.lead(context, &leases, || start(&controller)).await
 }
 
 fn start(controller: &SurgeController) -> Vec<&'static str> {
-    controller.context.tasks.spawn(act(controller.clone()));
+    controller.context.tasks.spawn(SURGE, act(controller.clone()));
     vec![SURGE]
 }
 
@@ -65,7 +64,7 @@ async fn act(controller: SurgeController) {
         controller.context.caches.wait_until_synced(READS).await;
     };
     tokio::select! {
-        () = controller.context.shutdown.cancelled() => return,
+        () = controller.context.tasks.shutdown().cancelled() => return,
         () = complete => {}
     }
     let queue = |name| WorkQueue::new(name, &controller.context.metrics, ExponentialBackoff::WRITES);

@@ -31,7 +31,7 @@ pub struct TurnServer {
 impl TurnServer {
     /// Serves turns until shutdown.
     pub async fn run(self) {
-        let stop = self.context.shutdown.clone();
+        let stop = self.context.tasks.shutdown().clone();
         let runtime = InterceptorRuntime::new(bounded(self.context.client.clone()), SURGE);
         let act = move |turn| {
             let server = self.clone();

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use drydock_runtime::cache::{OwnerRef, reflect};
+use drydock_runtime::cache::{OwnerRef, start_reflector};
 use drydock_runtime::surge_record::FoundRecord;
 use drydock_runtime::{Cacheable, ControllerContext, ObjectChange, ObjectKey, Pod, Store};
 use kube::Client;
@@ -31,12 +31,12 @@ pub struct Workloads {
 /// What is found without looking at all objects.
 #[derive(Default)]
 struct SurgeIndex {
-    /// Deployments with a record.
-    recorded: BTreeSet<ObjectKey>,
+    /// Deployments with a record, and whether it can be read.
+    recorded: BTreeMap<ObjectKey, bool>,
     /// Autoscalers, by what they scale.
     autoscalers: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
-    /// What autoscalers with a record scale, by autoscaler.
-    recorded_targets: BTreeMap<ObjectKey, ObjectKey>,
+    /// What autoscalers with a record scale, and whether it can be read, by autoscaler.
+    recorded_targets: BTreeMap<ObjectKey, (ObjectKey, bool)>,
 }
 
 /// What is known of the Deployment of a pod.
@@ -101,12 +101,11 @@ impl Workloads {
         let index = workloads.index.clone();
         workloads.deployments.subscribe(move |change: &ObjectChange<Deployment>| {
             let Some(key) = change.latest().map(|deployment| deployment.key()) else { return };
-            let has_record = change.new.as_ref().is_some_and(|d| d.record != FoundRecord::Absent);
+            let record = change.new.as_ref().map(|deployment| &deployment.record);
             let recorded = &mut index.write().recorded;
-            if has_record {
-                recorded.insert(key)
-            } else {
-                recorded.remove(&key)
+            match record.filter(|record| **record != FoundRecord::Absent) {
+                Some(record) => recorded.insert(key, record.valid().is_some()),
+                None => recorded.remove(&key),
             };
         });
         let index = workloads.index.clone();
@@ -124,7 +123,8 @@ impl Workloads {
             if let Some(new) = &change.new {
                 autoscalers.entry(new.target.clone()).or_default().insert(new.key());
                 if new.record != FoundRecord::Absent {
-                    recorded_targets.insert(new.key(), new.target.clone());
+                    let is_valid = new.record.valid().is_some();
+                    recorded_targets.insert(new.key(), (new.target.clone(), is_valid));
                 }
             }
         });
@@ -133,10 +133,9 @@ impl Workloads {
 
     /// Starts feeding the caches. Returns at once.
     pub fn start(&self, client: &Client, context: &ControllerContext) {
-        let stop = &context.shutdown;
-        context.tasks.spawn(reflect(client.clone(), self.deployments.clone(), stop.clone()));
-        context.tasks.spawn(reflect(client.clone(), self.replica_sets.clone(), stop.clone()));
-        context.tasks.spawn(reflect(client.clone(), self.autoscalers.clone(), stop.clone()));
+        start_reflector(client, &self.deployments, &context.tasks);
+        start_reflector(client, &self.replica_sets, &context.tasks);
+        start_reflector(client, &self.autoscalers, &context.tasks);
     }
 
     /// Whether each cache holds a complete list.
@@ -176,10 +175,70 @@ impl Workloads {
         self.deployments.get(key).map(ScaleHolder::Deployment).into_iter().chain(autoscalers).collect()
     }
 
-    /// The Deployments with a record, on themselves or on an autoscaler: of a namespace, or all.
-    pub fn recorded(&self, namespace: Option<&str>) -> BTreeSet<ObjectKey> {
+    /// The Deployments with a record, on themselves or on an autoscaler.
+    pub fn recorded(&self) -> BTreeSet<ObjectKey> {
         let index = self.index.read();
-        let is_there = |key: &&ObjectKey| namespace.is_none_or(|namespace| *key.namespace == *namespace);
-        index.recorded.iter().chain(index.recorded_targets.values()).filter(is_there).cloned().collect()
+        index.recorded.keys().chain(index.recorded_targets.values().map(|(key, _)| key)).cloned().collect()
+    }
+
+    /// The Deployments of a namespace with a record that can be read. Whoever forges thousands of others does not slow down what
+    /// asks for these.
+    pub fn surged(&self, namespace: &str) -> BTreeSet<ObjectKey> {
+        let (index, first) = (self.index.read(), ObjectKey::new(namespace, ""));
+        let is_there = |key: &ObjectKey| *key.namespace == *namespace;
+        let own = index.recorded.range(&first..).take_while(|(key, _)| is_there(key));
+        let own = own.filter(|(_, is_valid)| **is_valid).map(|(key, _)| key);
+        // What an autoscaler scales is in its namespace.
+        let scaled = index.recorded_targets.range(&first..).take_while(|(key, _)| is_there(key));
+        let scaled = scaled.filter(|(_, (_, is_valid))| *is_valid).map(|(_, (key, _))| key);
+        own.chain(scaled).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drydock_runtime::surge_record::SurgeRecord;
+    use jiff::Timestamp;
+
+    use super::*;
+
+    /// Each change of a request walked the records of all namespaces, those too that somebody had forged.
+    #[test]
+    fn only_surges_of_a_namespace_that_stand_are_looked_at() {
+        let workloads = Workloads::new();
+        let valid = || {
+            let pods = ["p".to_owned()].into();
+            FoundRecord::Valid(SurgeRecord::new(1, 1, pods, Timestamp::UNIX_EPOCH))
+        };
+        let broken = || FoundRecord::Broken("forged".to_owned());
+        let of = |namespace: &str, name: &str, record| Deployment {
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            record,
+            ..Deployment::default()
+        };
+        for (namespace, name, record) in [
+            ("m", "before", valid()),
+            ("n", "stands", valid()),
+            ("n", "forged", broken()),
+            ("n", "none", FoundRecord::Absent),
+            ("o", "behind", valid()),
+        ] {
+            workloads.deployments.apply(of(namespace, name, record));
+        }
+        let scaled = |name: &str, record| HorizontalPodAutoscaler {
+            name: name.to_owned(),
+            namespace: "n".to_owned(),
+            target: ObjectKey::new("n", &format!("of-{name}")),
+            record,
+            ..HorizontalPodAutoscaler::default()
+        };
+        workloads.autoscalers.apply(scaled("a", valid()));
+        workloads.autoscalers.apply(scaled("b", broken()));
+        let expected = ["of-a", "stands"].map(|name| ObjectKey::new("n", name));
+        assert_eq!(workloads.surged("n"), expected.into());
+        assert_eq!(workloads.recorded().len(), 6, "the metrics show all");
+        workloads.deployments.apply(of("n", "stands", broken()));
+        assert_eq!(workloads.surged("n"), [ObjectKey::new("n", "of-a")].into());
     }
 }

@@ -48,7 +48,7 @@ impl Policies {
     /// Starts the reflectors of the host's policies, bindings and parameters.
     pub fn follow(host: &AdmissionHost) -> Self {
         let hooks = Arc::new(ArcSwapOption::empty());
-        let ready_rx = source::follow(host.client.clone(), host.served.clone(), hooks.clone());
+        let ready_rx = source::follow(host.client.clone(), host.served.clone(), hooks.clone(), &host.tasks);
         let (namespaces, authorizer_factory) = (host.namespaces.clone(), host.authorizer_factory.clone());
         Self {
             hooks,

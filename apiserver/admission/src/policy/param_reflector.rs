@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_logging::{WatchFailures, with_causes};
+use drydock_serving::tasks::ProgramTasks;
 use futures::StreamExt;
 use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta};
 use kube::core::Selector;
@@ -66,11 +67,12 @@ pub struct ParamReflector {
 
 impl ParamReflector {
     /// Starts the reflector in a task of its own, with backoff.
-    pub fn start(host: Client, kind: ApiResource, scope: ParamScope) -> Self {
+    pub fn start(host: Client, kind: ApiResource, scope: ParamScope, tasks: &ProgramTasks) -> Self {
         let known = Arc::new(Mutex::new(ParamStore::default()));
         let (ready, is_ready) = watch::channel(false);
-        let task = tokio::spawn(follow(host, kind, scope, known.clone(), ready));
-        Self { known, is_ready, task: task.abort_handle() }
+        let name = format!("reflector of params of admission policies, {}", kind.plural);
+        let task = tasks.spawn_endless(name, follow(host, kind, scope, known.clone(), ready));
+        Self { known, is_ready, task }
     }
 
     /// Returns when all objects have been listed.

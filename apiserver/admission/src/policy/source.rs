@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use drydock_serving::tasks::ProgramTasks;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
@@ -31,14 +32,16 @@ pub fn follow(
     host: Client,
     served: Vec<(String, String, String)>,
     hooks: Arc<ArcSwapOption<Vec<PolicyHook>>>,
+    tasks: &ProgramTasks,
 ) -> watch::Receiver<bool> {
     let (ready_tx, ready_rx) = watch::channel(false);
     let changed = Arc::new(Notify::new());
-    let policies = HostReflector::start("admission policies", Api::all(host.clone()), changed.clone());
-    let bindings =
-        HostReflector::start("bindings of admission policies", Api::all(host.clone()), changed.clone());
+    let policies = HostReflector::start("admission policies", Api::all(host.clone()), changed.clone(), tasks);
+    let what = "bindings of admission policies";
+    let bindings = HostReflector::start(what, Api::all(host.clone()), changed.clone(), tasks);
     let mut source = PolicySource {
         host,
+        tasks: tasks.clone(),
         served,
         policies,
         bindings,
@@ -47,7 +50,7 @@ pub fn follow(
         params: HashMap::new(),
         started: Vec::new(),
     };
-    tokio::spawn(async move {
+    tasks.spawn_endless("compilation of admission policies", async move {
         loop {
             let complete = if source.policies.is_ready() && source.bindings.is_ready() {
                 match source.hooks().await {
@@ -83,6 +86,7 @@ type NamedKind = (String, String);
 
 struct PolicySource {
     host: Client,
+    tasks: ProgramTasks,
     served: Vec<(String, String, String)>,
     policies: HostReflector<ValidatingAdmissionPolicy>,
     bindings: HostReflector<ValidatingAdmissionPolicyBinding>,
@@ -172,7 +176,8 @@ impl PolicySource {
             if let Some(known) = self.params.get(&key) {
                 return known.clone();
             }
-            let started = Arc::new(ParamReflector::start(self.host.clone(), kind.resource.clone(), scope));
+            let (host, resource) = (self.host.clone(), kind.resource.clone());
+            let started = Arc::new(ParamReflector::start(host, resource, scope, &self.tasks));
             self.params.insert(key, started.clone());
             self.started.push(started.clone());
             started

@@ -42,11 +42,11 @@ where
 {
     let changed = Arc::new(Notify::new());
     let reflector: HostReflector<K> =
-        HostReflector::start(what, Api::all(host.client.clone()), changed.clone());
+        HostReflector::start(what, Api::all(host.client.clone()), changed.clone(), &host.tasks);
     let (ready_tx, ready_rx) = watch::channel(false);
     let hooks: Arc<ArcSwapOption<Vec<Arc<Webhook>>>> = Arc::new(ArcSwapOption::empty());
     let (served, kept) = (host.served.clone(), hooks.clone());
-    tokio::spawn(async move {
+    host.tasks.spawn_endless(format!("compilation of {what}"), async move {
         let mut known = CompiledWebhooks::default();
         loop {
             let mut again = Duration::MAX;

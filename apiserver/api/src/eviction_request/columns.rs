@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::conditions::{CANCELED, EVICTED};
 use super::interceptors::{IMPERATIVE_EVICTION, is_default};
 use super::maintenances::{self, with_clause, without_clause};
-use super::transitions::{active_deadline, passed_over};
+use super::transitions::{active_deadline, passed_over, ran_out_of_time};
 use super::types::{EvictionRequest, InterceptorStatus};
 use drydock_machinery::cells::{NONE, age, names, until};
 use drydock_machinery::metav1::time::format_seconds;
@@ -117,7 +117,11 @@ fn message(request: &EvictionRequest) -> String {
     if over.is_empty() {
         return with_clause(&clause, stands);
     }
-    let over = format!("passed over, as nothing was heard: {}", names(over.into_iter()));
+    let why = match ran_out_of_time(&request.status) {
+        true => "the time for interceptors was over",
+        false => "nothing was heard",
+    };
+    let over = format!("passed over, as {why}: {}", names(over.into_iter()));
     let text = if stands.is_empty() { over } else { format!("{over}; {stands}") };
     with_clause(&clause, &text)
 }
@@ -230,6 +234,22 @@ mod tests {
         request.status.active_interceptors = vec![IMPERATIVE_EVICTION.to_owned()];
         request.status.processed_interceptors = vec![name.to_owned()];
         assert_eq!(cell(&request, "Message"), format!("passed over, as nothing was heard: {name}"));
+    }
+
+    /// Of an interceptor that had reported each minute it was said that nothing was heard.
+    #[test]
+    fn an_interceptor_whose_time_is_over_is_shown_as_such() {
+        let targets = json!([{ "name": "a.example.com" }, { "name": IMPERATIVE_EVICTION }]);
+        let status = json!({ "targetInterceptors": targets, "activeInterceptors": [IMPERATIVE_EVICTION],
+            "processedInterceptors": ["a.example.com"], "interceptionDeadline": "1970-01-01T00:00:10Z",
+            "activationTime": "1970-01-01T00:00:10.500000Z",
+            "interceptors": [{ "name": "a.example.com", "message": "" }, { "name": IMPERATIVE_EVICTION, "message": "" }] });
+        let mut request = EvictionRequest::named("ns", "uid");
+        request.status = serde_json::from_value(status).unwrap();
+        let said = "passed over, as the time for interceptors was over: a.example.com";
+        assert_eq!(cell(&request, "Message"), said);
+        request.status.active_interceptors = vec!["a.example.com".to_owned()];
+        assert_eq!(cell(&request, "ETA"), "10s", "it never reported");
     }
 
     #[test]

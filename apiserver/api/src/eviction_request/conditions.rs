@@ -86,6 +86,12 @@ impl EvictionRequest {
         self.status.interceptors.iter().find(|i| i.name == name)
     }
 
+    /// Whether the active interceptor has begun its work and not ended it.
+    pub fn is_reporting(&self) -> bool {
+        let active = self.active_interceptor_status();
+        active.is_some_and(|active| active.start_time.is_some() && active.completion_time.is_none())
+    }
+
     /// The status of the active interceptor.
     pub fn active_interceptor_status(&self) -> Option<&InterceptorStatus> {
         self.interceptor(self.active_interceptor()?)

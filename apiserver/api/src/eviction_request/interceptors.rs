@@ -43,26 +43,55 @@ pub const BUILT_IN: &[&str] = &[
 
 /// The names under k8s.io that interceptors may have. All names outside k8s.io are allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AllowedNames(BTreeSet<String>);
+pub struct AllowedNames {
+    names: BTreeSet<String>,
+    /// The built-in names of which it is known that no program serves them.
+    unserved: BTreeSet<&'static str>,
+}
 
 impl Default for AllowedNames {
     fn default() -> Self {
-        Self(BUILT_IN.iter().map(|n| (*n).to_owned()).collect())
+        let names = BUILT_IN.iter().map(|n| (*n).to_owned()).collect();
+        Self { names, unserved: BTreeSet::new() }
     }
 }
 
 impl AllowedNames {
-    /// Adds names to these.
+    /// Adds names to these. Somebody serves each of them: why else would an admin add it?
     #[must_use]
     pub fn with(mut self, more: impl IntoIterator<Item = String>) -> Self {
-        self.0.extend(more);
+        self.names.extend(more);
+        self
+    }
+
+    /// Says which of the built-in names programs of this installation serve, beside [`IMPERATIVE_EVICTION`]: a pod that
+    /// names another of them does not wait for it. Of names outside of the list nothing is known.
+    #[must_use]
+    pub fn served_by<'a>(mut self, served: impl IntoIterator<Item = &'a str>) -> Self {
+        self.unserved = BUILT_IN.iter().copied().filter(|name| *name != IMPERATIVE_EVICTION).collect();
+        for name in served {
+            self.unserved.remove(name);
+        }
         self
     }
 
     /// Whether an interceptor may have this name.
     pub fn allows(&self, name: &str) -> bool {
-        !is_reserved(name) || self.0.contains(name)
+        !is_reserved(name) || self.names.contains(name)
     }
+
+    /// Whether it is known that no program serves this name.
+    pub fn is_unserved(&self, name: &str) -> bool {
+        self.unserved.contains(name)
+    }
+}
+
+/// Parses a built-in name from a command-line flag. Fails for all others.
+pub fn parse_built_in_name(name: &str) -> Result<String, String> {
+    if BUILT_IN.contains(&name) {
+        return Ok(name.to_owned());
+    }
+    Err(format!("must be one of the built-in names, which are {}", BUILT_IN.join(", ")))
 }
 
 /// Parses a name to allow from a command-line flag. Fails for names outside k8s.io, which are always allowed.
@@ -86,6 +115,9 @@ pub struct PodProperties<'a> {
     pub of_daemon_set: bool,
     /// Whether the pod is the mirror pod of a static pod.
     pub mirror: bool,
+    /// The interceptors that have had their turn in an earlier request, which get no other. They count among those that
+    /// the pod may name: otherwise it could name new ones for each request.
+    pub had_turns: &'a [String],
 }
 
 /// The interceptors of a pod, and the warnings.
@@ -106,14 +138,16 @@ pub fn select_interceptors(pod: &PodProperties<'_>, allowed: &AllowedNames) -> S
         true => format!("interceptor {name:?} is ignored: {why}"),
         false => interceptor_annotations::ignored(name, why),
     };
+    let had_turn = |name: &str| pod.had_turns.iter().any(|had| had == name);
     for name in named_by(pod, &mut warnings) {
         if let Some(why) = refusal(name, &targets, allowed) {
             warnings.push(ignored(name, &why));
-        } else if name != IMPERATIVE_EVICTION {
+        } else if name != IMPERATIVE_EVICTION && !had_turn(name) {
             targets.push(name.to_owned());
         }
     }
-    for beyond in targets.drain(targets.len().min(MAX_POD_INTERCEPTORS)..) {
+    let left = MAX_POD_INTERCEPTORS.saturating_sub(pod.had_turns.len());
+    for beyond in targets.drain(targets.len().min(left)..) {
         let why = format!(
             "a pod may have at most {MAX_POD_INTERCEPTORS} interceptors, and those of the lowest priority are beyond"
         );
@@ -146,6 +180,9 @@ fn refusal(name: &str, before: &[String], allowed: &AllowedNames) -> Option<Stri
     }
     if !allowed.allows(name) {
         return Some("names under k8s.io are reserved".to_owned());
+    }
+    if allowed.is_unserved(name) {
+        return Some("no program of this installation serves it".to_owned());
     }
     before.iter().any(|b| b == name).then(|| "it is named twice".to_owned())
 }

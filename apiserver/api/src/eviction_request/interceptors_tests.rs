@@ -129,3 +129,48 @@ fn the_annotations_with_the_first_turns_select_the_same_interceptors_as_all() {
         assert_eq!(of(&kept, &allowed).len(), MAX_POD_INTERCEPTORS + 1);
     }
 }
+
+/// Nine of the built-in names have no program anywhere: each kept a pod for twenty minutes.
+#[test]
+fn built_in_names_that_no_program_serves_are_left_out_and_all_others_stay() {
+    let pod = PodProperties {
+        eviction_interceptors: vec![
+            "job.batch.k8s.io",
+            SURGE,
+            "a.e",
+            "node-doctor.k8s.io",
+            DAEMON_SET,
+            KUBELET,
+        ],
+        ..Default::default()
+    };
+    let allowed =
+        AllowedNames::default().with(["node-doctor.k8s.io".to_owned()]).served_by([SURGE, DAEMON_SET]);
+    let selected = select_interceptors(&pod, &allowed);
+    assert_eq!(selected.targets, [SURGE, "a.e", "node-doctor.k8s.io", DAEMON_SET, IMPERATIVE_EVICTION]);
+    let why = "no program of this installation serves it";
+    assert_eq!(selected.warnings.len(), 2, "{:?}", selected.warnings);
+    assert!(selected.warnings.iter().all(|warning| warning.ends_with(why)), "{:?}", selected.warnings);
+    let all: Vec<_> =
+        BUILT_IN.iter().filter(|name| AllowedNames::default().served_by([]).is_unserved(name)).collect();
+    assert_eq!(all.len(), BUILT_IN.len() - 1, "the last interceptor is never left out");
+}
+
+/// The default interceptors are not the tenant's choice, and stay responsible for their pods.
+#[test]
+fn a_default_interceptor_is_added_although_no_program_serves_it() {
+    let allowed = AllowedNames::default().served_by([]);
+    let pod = PodProperties { mirror: true, ..Default::default() };
+    assert_eq!(select_interceptors(&pod, &allowed).targets, [KUBELET, IMPERATIVE_EVICTION]);
+}
+
+/// A tenant who deletes the request and renames the annotations had fifteen turns more, again and again.
+#[test]
+fn interceptors_that_had_their_turn_get_no_other_and_count_among_the_fifteen() {
+    let had: Vec<String> = (0..13).map(|at| format!("had{at}.example")).collect();
+    let names = ["had3.example", "new1.example", "had7.example", "new2.example", "new3.example"];
+    let pod = PodProperties { eviction_interceptors: names.to_vec(), had_turns: &had, ..Default::default() };
+    let selected = select_interceptors(&pod, &AllowedNames::default());
+    assert_eq!(selected.targets, ["new1.example", "new2.example", IMPERATIVE_EVICTION]);
+    assert_eq!(selected.warnings.len(), 1, "{:?}", selected.warnings);
+}

@@ -18,6 +18,7 @@ pub mod limits;
 
 pub mod maintenances;
 pub mod pod_labels;
+pub mod requester_users;
 pub mod retention;
 
 pub mod columns;
@@ -31,6 +32,6 @@ pub use interceptor_status_validation::MAX_MESSAGE;
 pub use strategy::{EvictionRequestKind, EvictionRequestStrategy, NAMES};
 pub use types::RESOURCE;
 pub use types::{
-    Blocked, EvictionRequest, EvictionRequestSpec, EvictionRequestStatus, EvictionTarget, Interceptor,
-    InterceptorStatus, LocalPodReference, PodInfo, Requester,
+    Blocked, EarlierTurns, EvictionRequest, EvictionRequestSpec, EvictionRequestStatus, EvictionTarget,
+    Interceptor, InterceptorStatus, LocalPodReference, PodInfo, Requester, RequesterUser,
 };

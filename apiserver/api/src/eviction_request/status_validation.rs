@@ -15,6 +15,7 @@ use super::interceptors::{AllowedNames, IMPERATIVE_EVICTION, MAX_TARGET_INTERCEP
 use super::limits::{MAX_CONDITION_BYTES, MAX_NAME, MAX_REASON};
 use super::transitions::{
     CLOCK_SKEW, gives_turns, index_of, may_advance, next_interceptor, saturating_add, saturating_sub,
+    successor,
 };
 use super::types::{EvictionRequest, Interceptor, PodInfo};
 use super::validation::fully_qualified_domain_name;
@@ -51,6 +52,8 @@ impl StatusUpdate<'_> {
         errors.extend(self.validate_interceptors(&status.child("interceptors")));
         errors.extend(self.validate_activation_time(&status.child("activationTime")));
         errors.extend(self.validate_pod_info(&status.child("podInfo")));
+        errors.extend(self.validate_earlier_turns(&status.child("earlierTurns")));
+        // interceptionDeadline follows a flag of the controller and may change at any time: nothing to validate.
         errors
     }
 
@@ -145,6 +148,9 @@ impl StatusUpdate<'_> {
         let mut at_present = self.old.status.clone();
         at_present.target_interceptors.clone_from(&self.new.status.target_interceptors);
         let next = next_interceptor(&at_present);
+        if successor(&at_present, saturating_add(self.now, CLOCK_SKEW)) == Some(name) {
+            return None;
+        }
         let detail = match next {
             Some(next) if next == name => return None,
             Some(next) => format!("must be the next of status.targetInterceptors, which is {next:?}"),
@@ -215,6 +221,29 @@ impl StatusUpdate<'_> {
             }
             None => ErrorList::new(),
         }
+    }
+
+    fn validate_earlier_turns(&self, path: &Path) -> ErrorList {
+        let (new, old) = (&self.new.status.earlier_turns, &self.old.status.earlier_turns);
+        let Some(turns) = new.as_ref().filter(|_| new != old) else {
+            let is_removed = new.is_none() && old.is_some();
+            let detail = "field is immutable once set";
+            return is_removed
+                .then(|| Error::invalid(path.clone(), Value::Null, detail))
+                .into_iter()
+                .collect();
+        };
+        if old.is_some() || !self.old.status.target_interceptors.is_empty() {
+            return vec![Error::forbidden(path.clone(), "may be set only before the first turn or with it")];
+        }
+        let named = turns.interceptors.iter().enumerate();
+        let mut errors: ErrorList = named
+            .flat_map(|(i, name)| fully_qualified_domain_name(&path.child("interceptors").index(i), name))
+            .collect();
+        if turns.seconds < 0 {
+            errors.push(Error::invalid(path.child("seconds"), turns.seconds, "must not be negative"));
+        }
+        errors
     }
 
     fn validate_activation_time(&self, path: &Path) -> Option<Error> {

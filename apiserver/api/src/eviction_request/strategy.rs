@@ -12,7 +12,7 @@ use super::interceptors::AllowedNames;
 use super::limits::{self, MAX_BYTES_WITHOUT_STATUS};
 use super::status_validation::StatusUpdate;
 use super::types::EvictionRequest;
-use super::{columns, validation};
+use super::{columns, requester_users, validation};
 
 /// Names of the kind.
 pub const NAMES: Names = Names {
@@ -56,6 +56,10 @@ impl Strategy for EvictionRequestStrategy {
 
     fn names(&self) -> &Names {
         &NAMES
+    }
+
+    fn record_user(&self, new: &mut Object, old: Option<&Object>, username: &str) {
+        requester_users::record(new, old, username);
     }
 
     fn validate(&self, new: &EvictionRequest, _now: Now) -> ErrorList {

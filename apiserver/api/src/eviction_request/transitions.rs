@@ -2,10 +2,12 @@
 //!
 //! ```text
 //!   (none) ──first──▶ target[0] ──turn over──▶ target[1] ──turn over──▶ ... ──▶ target[last]
+//!                        │  └────── interceptionDeadline ──────▶ the next default interceptor
 //!                        └──────────────── a terminal condition ────────────────▶ (none)
 //! ```
 //!
-//! A turn is over when the interceptor has a completionTime or its deadline has passed. Deletion cancels a request
+//! A turn is over when the interceptor has a completionTime or its deadline has passed. Once the interceptionDeadline has
+//! passed, so are those of all the pod's own interceptors. Deletion cancels a request
 //! (KEP-4563, EvictionRequest Cancellation Examples): while finalizers keep the object, no other interceptor becomes
 //! active; the removal of the object is awaited. Admission and the controller both call this module, so that they can
 //! differ only by their clocks.
@@ -14,7 +16,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::types::{EvictionRequest, EvictionRequestStatus};
+use super::interceptors::{MAX_POD_INTERCEPTORS, is_default};
+use super::types::{EarlierTurns, EvictionRequest, EvictionRequestStatus};
 
 /// How long an interceptor may be silent by default (KEP-4563: 20 minutes).
 pub const DEFAULT_HEARTBEAT_DEADLINE: Duration = Duration::from_secs(20 * 60);
@@ -24,8 +27,8 @@ pub const MIN_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(60);
 pub const CLOCK_SKEW: Duration = Duration::from_secs(10);
 
 /// When the turn of the active interceptor ends if it does not report again: its heartbeat, else its activation, else
-/// the creation of the object, plus `heartbeat_deadline`. `None` if no interceptor is active, and for the last one,
-/// after which there is no other.
+/// the creation of the object, plus `heartbeat_deadline`; for one that is no default one at the interceptionDeadline at
+/// the latest. `None` if no interceptor is active, and for the last one, after which there is no other.
 pub fn active_deadline(request: &EvictionRequest, heartbeat_deadline: Duration) -> Option<Timestamp> {
     next_interceptor(&request.status)?;
     let active = request.active_interceptor_status();
@@ -34,7 +37,15 @@ pub fn active_deadline(request: &EvictionRequest, heartbeat_deadline: Duration) 
         .and_then(|a| a.heartbeat_time)
         .or(request.status.activation_time)
         .or(request.metadata.creation_timestamp)?;
-    Some(saturating_add(base, heartbeat_deadline))
+    let silent = saturating_add(base, heartbeat_deadline);
+    Some(interception_ends(&request.status).map_or(silent, |end| end.min(silent)))
+}
+
+/// When the turn of the active interceptor ends whatever it reports: the interceptionDeadline. `None` if there is none, or
+/// a default interceptor is active.
+pub fn interception_ends(status: &EvictionRequestStatus) -> Option<Timestamp> {
+    let active = status.active_interceptors.first()?;
+    status.interception_deadline.filter(|_| !is_default(active))
 }
 
 /// Whether an interceptor may become active: the request has not ended and is not being deleted.
@@ -62,6 +73,71 @@ pub fn next_interceptor(status: &EvictionRequestStatus) -> Option<&str> {
         None => return None,
     };
     status.target_interceptors.get(next).map(|i| i.name.as_str())
+}
+
+/// The interceptor whose turn follows that of the active one at `now`: the next one, or, once the interceptionDeadline has
+/// passed, the next default one. The turns that are left out would be over before their interceptors saw them.
+pub fn successor(status: &EvictionRequestStatus, now: Timestamp) -> Option<&str> {
+    let at = status.active_interceptors.first().and_then(|active| index_of(status, active));
+    match (at, interception_ends(status)) {
+        (Some(at), Some(end)) if end <= now => {
+            let later = status.target_interceptors.iter().skip(at + 1);
+            later.map(|target| target.name.as_str()).find(|name| is_default(name))
+        }
+        _ => next_interceptor(status),
+    }
+}
+
+/// Whether the interceptors that were passed over had no time left, however they reported.
+pub fn ran_out_of_time(status: &EvictionRequestStatus) -> bool {
+    status.interception_deadline.zip(status.activation_time).is_some_and(|(end, at)| end <= at)
+}
+
+/// Returns the turns that a request and those before it have given to the pod's own interceptors, if it ends at `now`. One
+/// that is silent in its turn has had it: otherwise each deletion would give it anew. One that is interrupted while it works
+/// has not: it could have kept its turn by reporting, and what it has begun would be lost.
+pub fn turns_had(request: &EvictionRequest, now: Timestamp) -> EarlierTurns {
+    let status = &request.status;
+    let mut turns = status.earlier_turns.clone().unwrap_or_default();
+    let begun = || status.processed_interceptors.iter().chain(&status.active_interceptors);
+    let works = |name: &str| request.active_interceptor() == Some(name) && request.is_reporting();
+    for name in begun().filter(|name| !is_default(name) && !works(name)) {
+        turns.note(name);
+    }
+    if begun().any(|name| !is_default(name)) {
+        // The last default interceptor began when the pod's own had ended.
+        let is_over = begun().next_back().is_some_and(|last| is_default(last));
+        let end = status.activation_time.filter(|_| is_over).unwrap_or(now);
+        let began = request.metadata.creation_timestamp.unwrap_or(end);
+        turns.seconds = turns.seconds.saturating_add(end.duration_since(began).as_secs().max(0));
+    }
+    turns
+}
+
+impl EarlierTurns {
+    /// Whether there were none, nor any that was interrupted.
+    pub fn is_empty(&self) -> bool {
+        self.interceptors.is_empty() && self.seconds == 0
+    }
+
+    /// Whether it tells of all turns that `other` tells of.
+    pub fn includes(&self, other: &Self) -> bool {
+        self.seconds >= other.seconds
+            && other.interceptors.iter().all(|name| self.interceptors.contains(name))
+    }
+
+    /// Adds the turns that `other` tells of. The later of two requests tells of the turns in the earlier one too.
+    pub fn merge(&mut self, other: &Self) {
+        other.interceptors.iter().for_each(|name| self.note(name));
+        self.seconds = self.seconds.max(other.seconds);
+    }
+
+    fn note(&mut self, name: &str) {
+        let is_known = self.interceptors.iter().any(|known| known == name);
+        if !is_known && self.interceptors.len() < MAX_POD_INTERCEPTORS {
+            self.interceptors.push(name.to_owned());
+        }
+    }
 }
 
 /// Index of an interceptor in the order of turns.

@@ -12,7 +12,7 @@ use drydock_machinery::schema::common::{API_VERSION_TEXT, CONDITIONS_MAX, KIND_T
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::interceptors::MAX_TARGET_INTERCEPTORS;
+use super::interceptors::{MAX_POD_INTERCEPTORS, MAX_TARGET_INTERCEPTORS};
 use super::validation::MAX_REQUESTERS;
 use drydock_machinery::metav1::{Condition, ObjectMeta, is_default, is_zero, time};
 
@@ -93,6 +93,15 @@ pub struct EvictionRequestSpec {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(tag = 2, list_type = "map", list_map_key = "name", max_items = MAX_REQUESTERS)]
     pub requesters: Vec<Requester>,
+    /// RequesterUsers records which user added each requester. It is set by the API server, which ignores what a client
+    /// sends. A requester keeps its user until it is removed, whoever else asks in its name; one that was added before
+    /// the API server recorded users has none.
+    ///
+    /// The Eviction of the pod names these users, each once, in its annotations
+    /// requester.evictionrequest.coordination.k8s.io/user-N, for the admission policies and webhooks of the cluster.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(tag = 3, list_type = "map", list_map_key = "requester", max_items = MAX_REQUESTERS)]
+    pub requester_users: Vec<RequesterUser>,
 }
 
 /// A union of which exactly one member is set.
@@ -131,6 +140,20 @@ pub struct Requester {
     /// requester. This field is required.
     #[schema(tag = 1, required)]
     pub name: String,
+}
+
+/// RequesterUser names the user who added a requester.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ApiType)]
+#[serde(rename_all = "camelCase", default)]
+#[schema(package = "io.k8s.api.coordination.v1alpha1", struct_type = "atomic")]
+pub struct RequesterUser {
+    /// Requester is the name of the requester.
+    #[schema(tag = 1, required)]
+    pub requester: String,
+    /// Username of the user who added the requester, or of the user whom that one impersonated. The maximum length is
+    /// 1024 bytes: a user with a longer name cannot add a requester.
+    #[schema(tag = 2, required)]
+    pub username: String,
 }
 
 /// Interceptor allows you to identify the interceptor responding to the EvictionRequest. Interceptors should observe
@@ -186,7 +209,7 @@ pub struct EvictionRequestStatus {
     /// interceptor message and try again with a backoff.
     ///
     /// The maximum length of the interceptors list is 17: 15 of the pod and the defaults. Names under k8s.io are
-    /// reserved. Each item is atomic: an applier sends its whole entry. This field is immutable once set. This field
+    /// reserved; of these, the ones that no program of the cluster serves are left out. Each item is atomic: an applier sends its whole entry. This field is immutable once set. This field
     /// is managed by Kubernetes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(tag = 3, list_type = "map", list_map_key = "name", max_items = MAX_TARGET_INTERCEPTORS)]
@@ -234,6 +257,35 @@ pub struct EvictionRequestStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(tag = 8)]
     pub pod_info: Option<PodInfo>,
+    /// EarlierTurns tells of the turns that interceptors of the pod have had in earlier eviction requests for it, which
+    /// others deleted or withdrew while a NodeMaintenance drained its node. They get no other turn, and the pod gets 15
+    /// turns of its own interceptors in all. It is set with the first turn at the latest and immutable once set. This
+    /// field is managed by Kubernetes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(tag = 9)]
+    pub earlier_turns: Option<EarlierTurns>,
+    /// InterceptionDeadline is when the turns of the pod's own interceptors are over, whatever they report: the next
+    /// default interceptor, which is usually imperative-eviction.k8s.io, then has its turn. It is absent unless the
+    /// cluster bounds the sum of these turns (--max-interception of drydock-controller-manager). This field is managed
+    /// by Kubernetes.
+    #[serde(with = "time::optional_seconds", skip_serializing_if = "Option::is_none")]
+    #[schema(tag = 10)]
+    pub interception_deadline: Option<Timestamp>,
+}
+
+/// EarlierTurns tells of the turns that interceptors of a pod have had in earlier eviction requests for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ApiType)]
+#[serde(rename_all = "camelCase", default)]
+#[schema(package = "io.k8s.api.coordination.v1alpha1", struct_type = "atomic")]
+pub struct EarlierTurns {
+    /// Interceptors that have had a turn: it ended, or its interceptor had not reported when the request was ended. One
+    /// that was interrupted while it worked is not among them. The maximum length is 15.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(tag = 1, list_type = "atomic", max_items = MAX_POD_INTERCEPTORS)]
+    pub interceptors: Vec<String>,
+    /// Seconds that these turns took together.
+    #[schema(tag = 2, required)]
+    pub seconds: i64,
 }
 
 /// The pod's node, and the properties that decide when a drain evicts it.
@@ -250,7 +302,8 @@ pub struct PodInfo {
     #[schema(tag = 2, required)]
     pub priority: i32,
     /// PodType is Default, DaemonSet (the pod's controller is a DaemonSet that is not being deleted) or Static (it
-    /// mirrors a static pod), as in the drainPlan of a NodeMaintenance. Clients should accept unknown values. The maximum length is 64 characters.
+    /// mirrors a static pod), as in the drainPlan of a NodeMaintenance. Clients should accept unknown values. The
+    /// maximum length is 64 characters.
     #[schema(tag = 3, required)]
     pub pod_type: String,
 }

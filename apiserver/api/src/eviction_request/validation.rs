@@ -7,6 +7,7 @@ use drydock_machinery::meta::immutable;
 use drydock_machinery::names::{self, dns1123_subdomain};
 use serde_json::Value;
 
+use super::requester_users;
 use super::types::{EvictionRequest, EvictionTarget, Requester};
 
 /// Maximum number of requesters of one request.
@@ -23,6 +24,7 @@ pub fn validate_create(request: &EvictionRequest) -> ErrorList {
         errors.push(Error::required(spec.child("requesters"), "must have at least one requester"));
     }
     errors.extend(validate_requesters(&request.spec.requesters, &spec.child("requesters")));
+    errors.extend(requester_users::validate(request, None));
     errors.extend(validate_finalizers(request, None));
     errors
 }
@@ -37,6 +39,7 @@ pub fn validate_update(new: &EvictionRequest, old: &EvictionRequest) -> ErrorLis
     }
     let path = spec.child("requesters");
     errors.extend(validate_requesters(&new.spec.requesters, &path));
+    errors.extend(requester_users::validate(new, Some(old)));
     errors.extend(validate_finalizers(new, Some(old)));
     let added = new.spec.requesters.iter().any(|r| !old.has_requester(&r.name));
     errors.extend(

@@ -7,6 +7,7 @@ use drydock_machinery::kind::{BytesQuota, Quota};
 use drydock_machinery::object::Size;
 
 use super::types::NodeSelectorTerm;
+use crate::MAX_USERNAME_BYTES;
 use drydock_machinery::metav1::LabelSelector;
 
 /// Maximum number of nodes in one object. The status of a node has about 350 bytes while its pods leave (its name,
@@ -17,6 +18,10 @@ pub const MAX_NODES: usize = 4000;
 pub const MAX_NODE_STATUSES_BYTES: usize = 1_400_000;
 /// Maximum bytes of one object that the storage accepts by default.
 pub const MAX_OBJECT_BYTES: usize = 3 << 19;
+/// Maximum number of pods in `status.podTurns`: those whose requests others have ended in the middle.
+pub const MAX_PODS_WITH_TURNS: usize = 1000;
+/// Maximum bytes of `status.podTurns` as JSON.
+pub const MAX_POD_TURNS_BYTES: usize = 64 << 10;
 /// Maximum bytes of all conditions together that the controller does not set, as JSON.
 pub const MAX_CONDITION_BYTES: usize = 16 << 10;
 /// Maximum bytes of metadata and spec together, with the managed fields of the spec: a selector that names [`MAX_NODES`]
@@ -33,9 +38,9 @@ pub const MAX_ALL_STATUS_BYTES: usize = 48 << 20;
 pub const MAX_CREATOR_BYTES: usize = 512;
 /// Bytes of `status.nodeStatuses` that each object may have, whatever the others have: a status of twenty nodes.
 pub const MIN_NODE_STATUSES_BYTES: usize = 8 << 10;
-/// Maximum bytes that a change of the stage adds: its name, which `kubectl apply` repeats, our finalizer, and the stage in the
-/// status.
-const MAX_STAGE_CHANGE_BYTES: usize = 512;
+/// Maximum bytes that a change of the stage adds: its name, which `kubectl apply` repeats, our finalizer, the stage in the
+/// status, and the name of the user.
+const MAX_STAGE_CHANGE_BYTES: usize = 512 + MAX_USERNAME_BYTES;
 
 /// The quota of all maintenances of the cluster.
 pub const QUOTA: Quota = Quota {

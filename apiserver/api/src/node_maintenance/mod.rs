@@ -12,12 +12,14 @@ pub mod transitions;
 
 pub mod validation;
 
+mod username;
+
 pub mod columns;
 mod strategy;
 
 pub use status::{
     Blocker, MAX_BLOCKERS, NodeMaintenanceGoneNodes, NodeMaintenanceNodeStatus, NodeMaintenanceOutcomes,
-    NodeMaintenanceStatus, NodeReference, PodReference, PodsLeft, StageStatus,
+    NodeMaintenanceStatus, NodeReference, PodEarlierTurns, PodReference, PodsLeft, StageStatus,
 };
 pub use status::{CORDONED, DRAINED, EVICTED_PODS_UNSCHEDULABLE, PODS_WILL_BE_LOST, WORKLOADS_DRAINED};
 pub use strategy::{NAMES, NodeMaintenanceKind, NodeMaintenanceStrategy};

@@ -5,8 +5,9 @@ use drydock_machinery::schema::common::CONDITIONS_MAX;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::limits::{MAX_DRAIN_PLAN, MAX_NODES};
+use super::limits::{MAX_DRAIN_PLAN, MAX_NODES, MAX_PODS_WITH_TURNS};
 use super::types::{DrainPlanEntry, NodeMaintenanceStage, PodType};
+use crate::eviction_request::EarlierTurns;
 use drydock_machinery::metav1::time;
 use drydock_machinery::metav1::{Condition, LabelSelector, is_default, is_zero};
 
@@ -95,18 +96,44 @@ pub struct NodeMaintenanceStatus {
     #[serde(skip_serializing_if = "is_default")]
     #[schema(tag = 8)]
     pub gone_nodes: NodeMaintenanceGoneNodes,
+    /// PodTurns tells, of pods whose eviction request others deleted or withdrew in the Drain stage, which interceptors
+    /// have had a turn: these get no other when the pod is asked to leave again. It is ordered by the UID of the pod, and
+    /// forgets pods that have left. The list is atomic and holds at most 1000 pods and 65536 bytes of JSON; of pods
+    /// beyond that, only the eviction request and the memory of the controller tell.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(tag = 9, list_type = "atomic", max_items = MAX_PODS_WITH_TURNS)]
+    pub pod_turns: Vec<PodEarlierTurns>,
     /// Creator is the name of the user who created the maintenance, or, for a service account, the group of all service
     /// accounts of its namespace. The API server notes it, and nobody changes it. Where there is no room for all
     /// maintenances, in series of metrics and in events, each creator has a share.
     #[serde(skip_serializing_if = "String::is_empty")]
-    #[schema(tag = 9)]
+    #[schema(tag = 10)]
     pub creator: String,
+}
+
+/// PodEarlierTurns tells of the turns that interceptors of a pod have had in eviction requests that others ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ApiType)]
+#[serde(rename_all = "camelCase", default)]
+#[schema(package = "io.k8s.api.coordination.v1alpha1")]
+pub struct PodEarlierTurns {
+    /// UID of the pod.
+    #[schema(tag = 1, required)]
+    pub uid: String,
+    /// Turns that its interceptors have had.
+    #[schema(tag = 2, required)]
+    pub turns: EarlierTurns,
 }
 
 impl NodeMaintenanceStatus {
     /// When a stage was started. `None` if it was not started, or if the controller has not set the time yet.
     pub fn started(&self, stage: NodeMaintenanceStage) -> Option<Timestamp> {
         self.stage_statuses.iter().find(|status| status.name == stage)?.start_timestamp
+    }
+
+    /// The turns that interceptors of a pod have had in requests that others ended.
+    pub fn turns_of(&self, pod: &str) -> Option<&EarlierTurns> {
+        let at = self.pod_turns.binary_search_by(|known| known.uid.as_str().cmp(pod)).ok()?;
+        self.pod_turns.get(at).map(|known| &known.turns)
     }
 
     /// The status of a node.

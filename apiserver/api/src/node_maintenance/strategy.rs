@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::status::StageStatus;
 use super::transitions::{places_finalizer, stage_on_deletion};
 use super::types::{FINALIZER, NodeMaintenance, NodeMaintenanceStage};
-use super::{columns, defaults, limits, validation};
+use super::{columns, defaults, limits, username, validation};
 use crate::text::cut_bytes;
 
 /// Names of the kind.
@@ -46,6 +46,10 @@ impl Strategy for NodeMaintenanceStrategy {
             let inserted = defaults::default_spec(spec);
             object.record_defaulted("spec.drainPlan", inserted);
         }
+    }
+
+    fn record_user(&self, new: &mut Object, old: Option<&Object>, username: &str) {
+        username::record(new, old, username);
     }
 
     fn prepare_for_create(&self, new: &mut Draft<'_, NodeMaintenance>) {

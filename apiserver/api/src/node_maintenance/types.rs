@@ -138,6 +138,15 @@ pub struct NodeMaintenanceSpec {
     // Absent in objects that were stored before the field existed.
     #[schema(tag = 5, default = "\"Static\"")]
     pub last_pod_type: PodType,
+    /// Username records the user whose write last changed the stage or the node selector, or the user whom that one
+    /// impersonated. It is set by the API server, which ignores what a client sends. The maximum length is 1024 bytes: a
+    /// user with a longer name cannot change these fields.
+    ///
+    /// The Evictions of the pods that the maintenance drains name this user in an annotation, see
+    /// .spec.requesterUsers of EvictionRequest.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(tag = 6)]
+    pub username: String,
 }
 
 impl Default for NodeMaintenanceSpec {
@@ -148,6 +157,7 @@ impl Default for NodeMaintenanceSpec {
             drain_plan: Vec::new(),
             reason: String::new(),
             last_pod_type: PodType::Static,
+            username: String::new(),
         }
     }
 }

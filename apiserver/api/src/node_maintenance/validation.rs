@@ -17,12 +17,14 @@ use super::transitions::may_change;
 use super::types::{
     DrainPlanEntry, FINALIZER, NodeMaintenance, NodeMaintenanceSpec, NodeMaintenanceStage, PodType,
 };
+use super::username;
 use drydock_machinery::metav1::LabelSelector;
 use drydock_machinery::metav1::validation::{validate_conditions, validate_label_selector};
 
 /// Validates a new object.
 pub fn validate_create(new: &NodeMaintenance) -> ErrorList {
     let mut errors = validate_spec(&new.spec, new.spec.last_pod_type, &Path::new("spec"));
+    errors.extend(username::validate(new, None));
     errors.extend(validate_finalizers(new, None));
     errors
 }
@@ -33,6 +35,7 @@ pub fn validate_update(new: &NodeMaintenance, old: &NodeMaintenance) -> ErrorLis
     // A changed lastPodType gives one error, and not one for each entry of the plan.
     let later = old.spec.last_pod_type.max(new.spec.last_pod_type);
     let mut errors = validate_spec(&new.spec, later, &path);
+    errors.extend(username::validate(new, Some(old)));
     errors.extend(validate_finalizers(new, Some(old)));
     let deleting = old.metadata.deletion_timestamp.is_some();
     if new.spec.stage != NodeMaintenanceStage::Unknown

@@ -397,3 +397,62 @@ fn conditions_of_others_are_bounded_together_and_those_of_the_controller_pass() 
         "an object of before the bound can still be ended"
     );
 }
+
+/// A status whose own interceptors have time until then.
+fn bounded(end: &str) -> Value {
+    changed(
+        entry(json!({"startTime": "2026-01-01T11:50:00Z", "heartbeatTime": "2026-01-01T11:59:00Z"})),
+        |s| {
+            s["interceptionDeadline"] = end.into();
+        },
+    )
+}
+
+fn passed_to(from: &Value, next: &str) -> Value {
+    changed(handed_over(from), |s| s["activeInterceptors"] = json!([next]))
+}
+
+#[test]
+fn from_the_interception_deadline_on_the_turn_passes_to_the_next_default_interceptor_whatever_was_reported() {
+    let over = bounded("2026-01-01T12:00:00Z");
+    assert_eq!(update(&passed_to(&over, LAST), &over), Vec::<String>::new());
+    // The clock of the controller may be ten seconds ahead.
+    let almost = bounded("2026-01-01T12:00:10Z");
+    assert_eq!(update(&passed_to(&almost, LAST), &almost), Vec::<String>::new());
+    let later = bounded("2026-01-01T12:00:11Z");
+    refused(&passed_to(&later, LAST), &later, "must be the next of status.targetInterceptors");
+    refused(&passed_to(&later, "c.d"), &later, "neither a completionTime nor passed its deadline");
+    let unbounded = changed(later, |s| s["interceptionDeadline"] = Value::Null);
+    refused(&passed_to(&unbounded, LAST), &unbounded, "must be the next of status.targetInterceptors");
+}
+
+/// The deadline is of the pod's own interceptors: a DaemonSet's pod waits for its tier however long that takes.
+#[test]
+fn the_interception_deadline_ends_no_turn_of_a_default_interceptor() {
+    let own = |status: Value| -> Value {
+        let text = status.to_string().replace("a.b", "daemonset.apps.k8s.io");
+        serde_json::from_str(&text).unwrap()
+    };
+    let over = own(bounded("2026-01-01T11:00:00Z"));
+    refused(&own(passed_to(&over, LAST)), &over, "must be the next of status.targetInterceptors");
+}
+
+#[test]
+fn earlier_turns_are_set_until_the_first_turn_and_immutable_then() {
+    let turns = json!({"interceptors": ["x.y"], "seconds": 7});
+    let with = |status: Value, turns: &Value| changed(status, |s| s["earlierTurns"] = turns.clone());
+    assert_eq!(update(&with(first(), &turns), &json!({})), Vec::<String>::new());
+    refused(&with(started(), &turns), &started(), "may be set only before the first turn or with it");
+    let set = with(started(), &turns);
+    assert_eq!(update(&set, &set), Vec::<String>::new());
+    let more = json!({"interceptors": ["x.y", "z.y"], "seconds": 7});
+    refused(&with(started(), &more), &set, "may be set only before the first turn or with it");
+    refused(&started(), &set, "field is immutable once set");
+    let wrong = json!({"interceptors": ["x"], "seconds": -1});
+    refused(&with(first(), &wrong), &json!({}), "status.earlierTurns.interceptors[0]");
+    refused(
+        &with(first(), &wrong),
+        &json!({}),
+        "status.earlierTurns.seconds: Invalid value: -1: must not be negative",
+    );
+}

@@ -47,6 +47,7 @@ fn no_list_is_made_longer_than_its_kind_takes() {
     let evictions = EvictionRequestStrategy::new(Duration::from_secs(1200)).into_kind();
     for (field, item, max) in [
         ("spec.requesters", "{}", 100),
+        ("spec.requesterUsers", "{}", 100),
         ("status.targetInterceptors", "{}", 17),
         ("status.interceptors", "null", 17),
         ("status.processedInterceptors", "\"a\"", 17),

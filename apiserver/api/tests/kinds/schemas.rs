@@ -59,7 +59,8 @@ fn the_structs_carry_every_field_and_only_those() {
     let condition = json!({ "type": "T", "status": "True", "observedGeneration": 1, "lastTransitionTime": t, "reason": "R", "message": "" });
     let eviction = json!({
         "apiVersion": "coordination.k8s.io/v1alpha1", "kind": "EvictionRequest", "metadata": { "name": "u", "creationTimestamp": t },
-        "spec": { "target": { "pod": { "name": "p", "uid": "u" } }, "requesters": [{ "name": "a.b" }] },
+        "spec": { "target": { "pod": { "name": "p", "uid": "u" } }, "requesters": [{ "name": "a.b" }],
+            "requesterUsers": [{ "requester": "a.b", "username": "u" }] },
         "status": { "observedGeneration": 1, "conditions": [condition], "targetInterceptors": [{ "name": "a.b" }],
             "activeInterceptors": ["a.b"], "processedInterceptors": ["a.b"], "activationTime": "2026-01-01T00:00:00.123456Z",
             "interceptors": [{ "name": "a.b", "heartbeatTime": t, "expectedFinishTime": t, "startTime": t,
@@ -78,7 +79,7 @@ fn the_structs_carry_every_field_and_only_those() {
     let maintenance = json!({
         "metadata": { "name": "m" },
         "spec": { "nodeSelector": { "nodeSelectorTerms": [{ "matchExpressions": requirement, "matchFields": requirement }] },
-            "stage": "Drain", "lastPodType": "Static", "drainPlan": [entry], "reason": "r" },
+            "stage": "Drain", "lastPodType": "Static", "drainPlan": [entry], "reason": "r", "username": "u" },
         "status": { "observedGeneration": 1, "stageStatuses": [{ "name": "Drain", "startTimestamp": t }],
             "conditions": [condition], "drainPlanPosition": 1, "drainedNodes": 1,
             "outcomes": { "evicted": 1, "canceled": 1, "passedOver": 1, "returned": 1 },

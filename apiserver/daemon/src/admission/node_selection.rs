@@ -12,6 +12,7 @@ use drydock_machinery::field::{Error, Path};
 use drydock_machinery::{ApiError, Object};
 use drydock_server::admission::{Admission, AdmissionAttributes};
 use drydock_serving::host::Reflector;
+use drydock_serving::tasks::ProgramTasks;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
@@ -43,8 +44,8 @@ pub struct HostNodes(Reflector<Node>);
 
 impl HostNodes {
     /// Starts the watch.
-    pub fn follow(client: Client) -> Self {
-        Self(Reflector::start("nodes", Api::all(client)))
+    pub fn follow(client: Client, tasks: &ProgramTasks) -> Self {
+        Self(Reflector::start("nodes", Api::all(client), tasks))
     }
 
     /// Whether the initial list of nodes has been read.

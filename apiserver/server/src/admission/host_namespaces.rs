@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use drydock_logging::with_causes;
 use drydock_machinery::ApiError;
 use drydock_serving::host::Reflector;
+use drydock_serving::tasks::ProgramTasks;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PartialObjectMeta;
 use kube::runtime::reflector::ObjectRef;
@@ -21,8 +22,8 @@ pub struct HostNamespaces {
 
 impl HostNamespaces {
     /// Starts following.
-    pub fn follow(client: Client) -> Self {
-        let known = Reflector::start("namespaces", Api::all(client.clone()));
+    pub fn follow(client: Client, tasks: &ProgramTasks) -> Self {
+        let known = Reflector::start("namespaces", Api::all(client.clone()), tasks);
         Self { known, api: Api::all(client) }
     }
 

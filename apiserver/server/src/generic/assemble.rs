@@ -76,8 +76,6 @@ impl Server {
             .ready("storage-reads", Arc::new(move || read.refuses_reads().map_or(Ok(()), Err)))
             // Refused writes do not make it unready: an unready server gets no reads either, and those go on.
             .notice("storage-writes", Arc::new(move || written.refuses_writes()));
-        let live = std::mem::take(&mut self.live).into_iter();
-        let alive = live.fold(alive, |health, (name, check)| health.live(name, check));
         std::mem::take(&mut self.checks)
             .into_iter()
             .fold(alive, |health, (name, check)| health.ready(name, check))

@@ -28,6 +28,7 @@ use drydock_serving::auth::authn::{HostConfigSource, TokenReviewer};
 use drydock_serving::auth::authz::Authorizer;
 use drydock_serving::auth::review::ReviewLimiter;
 use drydock_serving::health::HealthCheck;
+use drydock_serving::tasks::ProgramTasks;
 use drydock_serving::{host, serve, tls};
 use drydock_storage::backend::Backend;
 use drydock_storage::cache::WatchCache;
@@ -36,6 +37,7 @@ use drydock_storage::storage::Storage;
 use kube::Client;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 pub use mux::Mux;
 pub use options::{HostFiles, Options, Trust};
@@ -65,20 +67,20 @@ pub struct Server {
     /// The kinds in their storage versions, with their caches.
     caches: Vec<(Arc<dyn Kind>, Arc<WatchCache>)>,
     of_all: Vec<Arc<dyn Admission>>,
-    /// Checks of all three health endpoints.
-    live: Vec<(&'static str, HealthCheck)>,
     /// Checks of /readyz.
     checks: Vec<(&'static str, HealthCheck)>,
     metrics: Metrics,
     audit: Option<Arc<Audit>>,
     service: Option<Arc<dyn Service>>,
+    tasks: ProgramTasks,
 }
 
 impl Server {
     /// Opens the port, the storage, the audit log and the clients of the host. Fails if the options name something
     /// that cannot be opened.
     pub async fn build(options: Options) -> anyhow::Result<Self> {
-        let tls = tls::server_config(options.serving.certificate()?)?;
+        let tasks = ProgramTasks::new(CancellationToken::new());
+        let tls = tls::server_config(options.serving.certificate(&tasks)?)?;
         let trusted = HostConfigSource::new(trust::by_options(&options.trust)?);
         let files = &options.host;
         let client = host::client("--kubeconfig", files.kubeconfig.as_deref()).await?;
@@ -101,17 +103,17 @@ impl Server {
             trusted,
             tokens: TokenReviewer::new(tokens, limiter).for_audiences(options.api_audiences.clone()),
             authorizer: Arc::new(authorizer),
-            namespaces: Arc::new(HostNamespaces::follow(client.clone())),
+            namespaces: Arc::new(HostNamespaces::follow(client.clone(), &tasks)),
             client,
             backend,
             resources: Vec::new(),
             caches: Vec::new(),
             of_all: Vec::new(),
-            live: Vec::new(),
             checks: Vec::new(),
             metrics,
             audit,
             service: None,
+            tasks,
             options,
         })
     }
@@ -129,6 +131,11 @@ impl Server {
     /// The host's namespaces.
     pub fn namespaces(&self) -> Arc<HostNamespaces> {
         self.namespaces.clone()
+    }
+
+    /// The tasks without which the server does not do what it should: [`Server::run`] fails when one of them ends.
+    pub fn tasks(&self) -> &ProgramTasks {
+        &self.tasks
     }
 
     /// What /metrics shows, to register metrics with.

@@ -8,10 +8,8 @@ use std::time::Duration;
 use drydock_serving::serve::{self, Bounds};
 use drydock_storage::retention::{self, COMPACTION_INTERVAL};
 use drydock_storage::storage::Storage;
-use parking_lot::Mutex;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, info_span};
 
 use super::{Options, Server, trust};
@@ -19,36 +17,42 @@ use crate::admission::namespace_lifecycle::Namespaces;
 
 impl Server {
     /// Serves until SIGTERM or SIGINT.
+    ///
+    /// # Errors
+    /// The server cannot serve, or one of its tasks has ended, which the error names.
     pub async fn run(mut self) -> anyhow::Result<()> {
-        let shutdown = Shutdown::default();
+        let (shutdown, tasks) = (Shutdown::default(), self.tasks.clone());
         self.add_checks(&shutdown);
-        let (backend, stop) = (self.backend.clone(), shutdown.now.clone());
-        tokio::spawn(async move { retention::compact(backend.as_ref(), COMPACTION_INTERVAL, stop).await });
-        let tasks = Arc::new(Tasks::default());
-        tasks.spawn("CA files", trust::follow_files(self.trusted.clone(), self.options.trust.clone()));
-        tasks.spawn("authentication-config", self.trusted.clone().follow(self.client.clone()));
-        // The tasks end with this function, and the check does not keep them.
-        let watched = Arc::downgrade(&tasks);
-        let ended = move || watched.upgrade().and_then(|tasks| tasks.ended());
-        self.live.push(("background-tasks", Arc::new(move || ended().map_or(Ok(()), Err))));
+        let (backend, stop) = (self.backend.clone(), tasks.shutdown().clone());
+        tasks.spawn("compaction", async move {
+            retention::compact(backend.as_ref(), COMPACTION_INTERVAL, stop).await;
+        });
+        tasks
+            .spawn_endless("CA files", trust::follow_files(self.trusted.clone(), self.options.trust.clone()));
+        tasks.spawn_endless("authentication-config", self.trusted.clone().follow(self.client.clone()));
         tokio::spawn(shutdown.clone().on_signal(self.options.shutdown_delay));
         self.announce();
         let audit = self.audit.clone();
         let connections_per_address = self.options.max_connections_per_address;
         let bounds = Bounds { connections_per_address, ..Bounds::default() };
         let (listener, tls, mux) = self.assemble(&shutdown)?;
-        let responses = mux.chain.responses.clone();
-        let mux = Arc::new(mux);
+        let (responses, mux) = (mux.chain.responses.clone(), Arc::new(mux));
         let look_after = async move { responses.look_after().await };
-        // These tasks run until the last connection has ended, which may be long after `shutdown.now`.
-        let _sweeper = AbortOnDropHandle::new(tokio::spawn(look_after.instrument(info_span!("sweeper"))));
+        tasks.spawn_endless("sweeper", look_after.instrument(info_span!("sweeper")));
         if mux.grpc.is_some() {
-            tasks.spawn("reviews of streams", mux.clone().review_streams());
+            tasks.spawn_endless("reviews of streams", mux.clone().review_streams());
         }
-        serve::serve(listener, tls, mux, shutdown.now, bounds).await;
+        let serving = async {
+            serve::serve(listener, tls, mux, shutdown.now, bounds).await;
+            Ok(())
+        };
+        let served = tasks.run(serving).await;
+        // They run until the last connection has ended, which may be long after `shutdown.now`.
+        tasks.shutdown().cancel();
         if let Some(audit) = audit {
             audit.flush().await;
         }
+        served?;
         tracing::info!("stopped");
         Ok(())
     }
@@ -69,23 +73,6 @@ impl Server {
     fn announce(&self) {
         let Options { identity, address, storage, .. } = &self.options;
         tracing::info!(%address, storage = storage.name(), version = identity.version, "{} serves", identity.title);
-    }
-}
-
-/// Tasks without which the server does not do what it should. They end when this is dropped.
-#[derive(Default)]
-struct Tasks(Mutex<Vec<(&'static str, AbortOnDropHandle<()>)>>);
-
-impl Tasks {
-    fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        self.0.lock().push((name, AbortOnDropHandle::new(tokio::spawn(task))));
-    }
-
-    /// Which task has ended, if one has: none does but by a panic, and only a restart brings it back.
-    fn ended(&self) -> Option<String> {
-        let tasks = self.0.lock();
-        let ended = tasks.iter().find(|(_, task)| task.is_finished());
-        ended.map(|(name, _)| format!("a background task has ended: {name}"))
     }
 }
 
@@ -125,22 +112,40 @@ impl Shutdown {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use drydock_storage_sqlite::DataDirectory;
+    use serde_json::json;
+
     use super::*;
+    use crate::api_group::Identity;
+
+    async fn broken() {
+        panic!("broken");
+    }
 
     /// A server went on for ever with the CAs that it had when the task that follows them panicked.
     #[tokio::test]
-    async fn a_task_that_panics_is_named() {
-        let tasks = Tasks::default();
-        tasks.spawn("one that goes on", std::future::pending());
-        let (end, ended) = tokio::sync::oneshot::channel::<()>();
-        tasks.spawn("one that ends", async {
-            let _ = ended.await;
+    async fn a_server_ends_when_one_of_its_tasks_panics_and_says_which() {
+        let dir = tempfile::tempdir().unwrap();
+        // Nothing listens on the port of a listener that is gone.
+        let absent = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [{"name": "u", "user": {}}],
+            "clusters": [{"name": "c", "cluster": {"server": format!("http://{absent}")}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
         });
-        assert_eq!(tasks.ended(), None);
-        let _ = end.send(());
-        while tasks.ended().is_none() {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(tasks.ended().as_deref(), Some("a background task has ended: one that ends"));
+        let kubeconfig = dir.path().join("kubeconfig");
+        std::fs::write(&kubeconfig, config.to_string()).unwrap();
+        let storage = DataDirectory { folder: dir.path().to_owned(), quota: None };
+        let identity = Identity { title: "A server", version: "1" };
+        let address = (Ipv4Addr::LOCALHOST, 0).into();
+        let mut options = Options::new(identity, address, dir.path().to_owned(), Arc::new(storage));
+        options.host.kubeconfig = Some(kubeconfig);
+        let server = Server::build(options).await.unwrap();
+        server.tasks().spawn_endless("one that breaks", broken());
+        let error = server.run().await.unwrap_err();
+        assert_eq!(error.to_string(), "the task \"one that breaks\" panicked");
     }
 }

@@ -113,6 +113,7 @@ async fn insert_named(
 /// The kind's own rules come first, so that their messages are shown; then those of any object.
 fn prepare_and_validate(request: &RequestContext, object: &mut Object) -> Result<(), ApiError> {
     let (kind, names_) = (request.kind(), request.names());
+    kind.record_user(object, None, &request.user.name);
     let mut errors = kind.before_create(object, request.now);
     if errors.is_empty() {
         errors = validate_object_meta_create(object, names_.namespaced, kind.name_rule());

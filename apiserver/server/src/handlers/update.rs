@@ -136,6 +136,7 @@ fn prepare_and_validate(request: &RequestContext, new: &mut Object, old: &Object
         }
         kind.before_status_update(new, old, request.now)
     } else {
+        kind.record_user(new, Some(old), &request.user.name);
         kind.before_update(new, old, request.now)
     };
     if kind.counts_generation() {

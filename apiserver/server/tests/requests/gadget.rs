@@ -122,6 +122,13 @@ impl Kind for Gadget {
     fn selectable_fields(&self) -> &[&'static str] {
         &["spec.color"]
     }
+    /// A signed gadget has its writer for a part, once when it is made and twice when it is changed.
+    fn record_user(&self, new: &mut Object, old: Option<&Object>, username: &str) {
+        if spec(new)["color"] == "signed" {
+            let times = 1 + i32::from(old.is_some());
+            new.0["spec"]["parts"] = json!([{"name": username, "count": times}]);
+        }
+    }
     fn prepare_for_create(&self, object: &mut Object) {
         object.0.remove("status");
     }
@@ -159,9 +166,9 @@ impl Kind for Gadget {
         let note = |object: &Object| object.0.get("status").and_then(|status| status.get("note").cloned());
         note(new) == note(old)
     }
-    /// Another color is needed.
+    /// Vermilion is needed.
     fn is_needed_update(&self, new: &Object, old: &Object) -> bool {
-        spec(new)["color"] != spec(old)["color"]
+        spec(new)["color"] == "vermilion" && spec(old)["color"] != "vermilion"
     }
     fn max_bytes_of_status_managers(&self) -> Option<usize> {
         self.bounded.then_some(MAX_STATUS_MANAGER_BYTES)

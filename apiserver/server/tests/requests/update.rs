@@ -96,3 +96,34 @@ async fn writers_at_the_same_time_all_get_their_turn() {
     let got = server.get(&format!("{GADGETS}/a")).await.expect(200);
     assert_eq!(got["metadata"]["labels"].as_object().unwrap().len(), 20);
 }
+
+/// A kind records who has written what: no client says it for another, in whichever way it writes.
+#[tokio::test]
+async fn a_kind_learns_who_writes_an_object_but_not_its_status() {
+    let server = Server::start().await;
+    let uri = format!("{GADGETS}/a");
+    let forged = json!({"spec": {"color": "signed", "parts": [{"name": "other", "count": 7}]}});
+    let by = |user: &str, count: i32| json!([{"name": user, "count": count}]);
+    let made = server.gadget("a", forged.clone()).await;
+    assert_eq!(made["spec"]["parts"], by("tester", 1));
+    let write = async |method: &str, query: &str, type_: &str, body: &Value| {
+        let user = format!("user of {type_}");
+        let headers = [("content-type", type_), ("x-user", user.as_str())];
+        let written = server.send(method, &format!("{uri}{query}"), &headers, &body.to_string()).await;
+        let written = written.expect(200);
+        assert_eq!(written["spec"]["parts"], by(&user, 2));
+        written
+    };
+    write("PUT", "", "application/json", &with(made, forged.clone())).await;
+    write("PATCH", "", "application/merge-patch+json", &forged).await;
+    write("PATCH", "", "application/strategic-merge-patch+json", &forged).await;
+    let replaced = json!([{"op": "replace", "path": "/spec/parts", "value": forged["spec"]["parts"]}]);
+    write("PATCH", "", "application/json-patch+json", &replaced).await;
+    let applied = gadget("a", forged.clone());
+    let last = write("PATCH", "?fieldManager=m&force=true", "application/apply-patch+yaml", &applied).await;
+    let status = with(last.clone(), json!({"status": {"phase": "x"}, "spec": forged["spec"]}));
+    let headers = [("x-user", "reporter")];
+    let reported =
+        server.send("PUT", &format!("{uri}/status"), &headers, &status.to_string()).await.expect(200);
+    assert_eq!(reported["spec"], last["spec"]);
+}

@@ -4,6 +4,7 @@
 //! needs a review of access. Over HTTP/1 each review in flight would need a connection of its own, and the answer of
 //! a host whose machine has gone would be waited for forever.
 
+mod answer_limit;
 mod dialer;
 mod observe;
 mod service;
@@ -14,7 +15,6 @@ use std::time::Duration;
 use anyhow::Context;
 use drydock_logging::WatchFailures;
 use futures::{FutureExt, StreamExt};
-use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -27,17 +27,17 @@ use kube::runtime::reflector::{Store, store};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
 use kube::{Api, Client, Config};
 use tower::timeout::TimeoutLayer;
-use tower::{BoxError, Layer, Service, ServiceBuilder, service_fn};
+use tower::{BoxError, Layer, ServiceBuilder, service_fn};
 
+use answer_limit::{Limited, SILENT_WATCH, limited};
 pub use dialer::{Dialer, ServiceRef};
 use observe::Observe;
 pub use service::{ConnectFailure, service_client};
 
+use crate::tasks::ProgramTasks;
+
 /// Longest time for a connection to be made, TLS included.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
-/// Longest silence of a connection of kube's own client, which sends no pings. The host ends a watch before that
-/// (kube-runtime's watcher asks for 290 s).
-const SILENT_WATCH: Duration = Duration::from_secs(300);
 
 /// HTTP/2 keep-alive of a connection to the host: a host whose machine is gone would be waited for forever.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +99,7 @@ fn client_by(mut config: Config, keep_alive: KeepAlive, flag: &str, from: String
     if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
         config.default_retry = false;
         config.connect_timeout = Some(CONNECTED_WITHIN);
+        // Its connections are sent no pings.
         (config.read_timeout, config.reset_reader_on_write) = (Some(SILENT_WATCH), true);
         let namespace = config.default_namespace.clone();
         let client = Client::try_from(config)?;
@@ -106,7 +107,7 @@ fn client_by(mut config: Config, keep_alive: KeepAlive, flag: &str, from: String
             let client = client.clone();
             async move { client.send(request).await }
         });
-        return Ok(Client::new(observe.layer(service), namespace));
+        return Ok(Client::new(observe.layer(limited(service, None)), namespace));
     }
     over_http2(&config, keep_alive, observe).with_context(|| format!("{flag}: no client can be made of it"))
 }
@@ -128,7 +129,7 @@ fn over_http2(config: &Config, keep_alive: KeepAlive, observe: Observe) -> anyho
         .layer(TimeoutLayer::new(CONNECTED_WITHIN))
         .service(connector(config)?);
     let http: HttpClient<_, Body> = builder(keep_alive).build(connector);
-    client_over(http, config, observe)
+    client_over(limited(http, None), config, observe)
 }
 
 /// How connections are kept.
@@ -145,12 +146,7 @@ fn builder(keep_alive: KeepAlive) -> Builder {
 }
 
 /// A client whose requests get the credentials of `config`, are logged, and are then sent by `http`.
-fn client_over<S>(http: S, config: &Config, observe: Observe) -> anyhow::Result<Client>
-where
-    S: Service<Request<Body>, Response = Response<Incoming>> + Clone + Send + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: Send,
-{
+fn client_over(http: Limited<Incoming>, config: &Config, observe: Observe) -> anyhow::Result<Client> {
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
@@ -195,12 +191,12 @@ where
     K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + Send + Sync + 'static,
 {
     /// Starts a task that reflects `what`. While the host cannot be reached it tries again with backoff, and logs that.
-    pub fn start(what: &'static str, api: Api<PartialObjectMeta<K>>) -> Self {
+    pub fn start(what: &'static str, api: Api<PartialObjectMeta<K>>, tasks: &ProgramTasks) -> Self {
         let (reader, writer) = store();
         let config = watcher::Config::default().page_size(PAGE_SIZE);
         let events = watcher(api, config).default_backoff().modify(drop_unread);
         let mut events = reflector(writer, events).boxed();
-        tokio::spawn(async move {
+        tasks.spawn_endless(format!("reflector of {what}"), async move {
             let mut failures = WatchFailures::default();
             while let Some(event) = events.next().await {
                 if let Some(error) = failures.take_in(&event) {
@@ -225,6 +221,7 @@ where
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use http::{Request, Response};
     use k8s_openapi::api::core::v1::Node;
     use serde_json::json;
 
@@ -232,12 +229,13 @@ mod tests {
 
     #[tokio::test]
     async fn the_hosts_objects_are_listed_in_short_pages() {
-        let (asked, mut all) = tokio::sync::mpsc::unbounded_channel();
+        let (asked, mut all) = tokio::sync::mpsc::channel(1);
         let service = service_fn(move |request: Request<Body>| {
-            let _ = asked.send(request.uri().to_string());
+            let _ = asked.try_send(request.uri().to_string());
             std::future::pending::<Result<Response<Body>, std::convert::Infallible>>()
         });
-        let _reflector = Reflector::<Node>::start("nodes", Api::all(Client::new(service, "default")));
+        let (api, tasks) = (Api::all(Client::new(service, "default")), ProgramTasks::new(Default::default()));
+        let _reflector = Reflector::<Node>::start("nodes", api, &tasks);
         let first = all.recv().await.unwrap();
         assert!(first.contains("limit=50"), "{first}");
     }

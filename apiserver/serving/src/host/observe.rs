@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 use std::{fmt, io};
 
+use drydock_logging::NoAnswer;
 use drydock_logging::target::{self, shown_body};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -78,7 +79,9 @@ impl Observe {
     fn failed(&self, method: &Method, path: &str, error: &(dyn Error + 'static), begun: Instant) {
         let ObservedHost { url, from, is_away, .. } = &*self.0;
         let (why, took) = (cause(error), Seconds(begun));
-        if let Some(from) = from.as_ref().filter(|_| !is_away.swap(true, Relaxed)) {
+        // A host that does not answer one request may answer all others. Who has made it tells of it.
+        let is_reached = NoAnswer::of(error).is_some();
+        if let Some(from) = from.as_ref().filter(|_| !is_reached && !is_away.swap(true, Relaxed)) {
             warn!("cannot reach {url} (from {from}): {why}; trying again");
         }
         debug!(target: target::REQUESTS, "{method} {url}{path} failed after {took}: {why}");
@@ -210,6 +213,8 @@ impl fmt::Display for Seconds {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use drydock_logging::testing;
 
     use super::*;
@@ -271,6 +276,27 @@ mod tests {
             assert_eq!(text.contains(line), told, "-v {level}: {text}");
             assert_eq!(text.contains("POST /api/v1/nodes {\"a\": 1}"), body, "-v {level}: {text}");
         }
+    }
+
+    /// One slow request was logged as a host that cannot be reached, and the next renewal of the Lease as one that is again.
+    #[tokio::test]
+    async fn a_host_that_does_not_answer_one_request_is_not_away() {
+        let observe = Observe::of(&"https://slow.example.com".parse().unwrap(), "a flag".to_owned());
+        let (log, _guard) = testing::log(&target::directives(5));
+        let silent = tower::service_fn(|_: Request<Body>| async {
+            let (request, waited) = ("GET /".to_owned(), Duration::from_secs(75));
+            Err::<Response<()>, _>(NoAnswer { request, waited, has_begun: false })
+        });
+        let answers = tower::service_fn(|_: Request<Body>| async { Ok::<_, io::Error>(Response::new(())) });
+        observe.layer(silent).call(Request::new(Body::empty())).await.unwrap_err();
+        observe.layer(answers).call(Request::new(Body::empty())).await.unwrap();
+        assert_eq!(log.lines(), Vec::<String>::new());
+        let refused = tower::service_fn(|_: Request<Body>| async {
+            Err::<Response<()>, _>(io::Error::from_raw_os_error(111))
+        });
+        observe.layer(refused).call(Request::new(Body::empty())).await.unwrap_err();
+        observe.layer(answers).call(Request::new(Body::empty())).await.unwrap();
+        assert_eq!(log.lines().len(), 2, "{:?}", log.lines());
     }
 
     #[tokio::test]

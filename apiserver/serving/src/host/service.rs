@@ -1,23 +1,23 @@
 //! A client of an API server at its Service, past the host's aggregator.
 //!
-//! It never repeats a request. A connection whose server answers 503 is used for no other request: behind a Service, the
-//! next connection may lead to another replica.
+//! It never repeats a request. A connection whose server answers 503, or does not answer, is used for no other request: behind a
+//! Service, the next connection may lead to another replica.
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use http::{Request, StatusCode};
+use http::StatusCode;
 use hyper_rustls::HttpsConnectorBuilder;
-use hyper_util::client::legacy::connect::capture_connection;
 use hyper_util::client::legacy::{Client as HttpClient, Error as HttpError};
 use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use tower::ServiceBuilder;
 use tower::timeout::TimeoutLayer;
-use tower::{ServiceBuilder, service_fn};
 
+use super::answer_limit::limited;
 use super::dialer::{Dialer, ServiceRef};
 use super::observe::{Observe, cause, causes};
 use super::{KeepAlive, builder, client_over};
@@ -48,18 +48,8 @@ pub fn service_client(
         .layer(TimeoutLayer::new(CONNECTED_WITHIN))
         .service(https.enable_all_versions().wrap_connector(dialer));
     let http: HttpClient<_, Body> = builder(KeepAlive::default()).build(connector);
-    let leaving = service_fn(move |mut request: Request<Body>| {
-        let connection = capture_connection(&mut request);
-        let answer = http.request(request);
-        async move {
-            let answer = answer.await?;
-            if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
-                connection.connection_metadata().iter().for_each(|connection| connection.poison());
-            }
-            Ok::<_, HttpError>(answer)
-        }
-    });
-    client_over(leaving, &config, Observe::requests_of(&config.cluster_url))
+    let http = limited(http, Some(StatusCode::SERVICE_UNAVAILABLE));
+    client_over(http, &config, Observe::requests_of(&config.cluster_url))
 }
 
 fn certificates(pem: &[u8]) -> anyhow::Result<Vec<Vec<u8>>> {

@@ -9,7 +9,11 @@
 //! - those whose handshake has not begun do not count for that bound: they cost little, and if they were closed,
 //!   their clients would reconnect at once and displace others that wait. An address may have a quarter of all
 //!   permits for them;
-//! - when all permits are taken, the address with the most connections in one stage loses one in the same way;
+//! - when all permits are taken, the address with the most connections in one stage loses one in the same way; of
+//!   addresses with equally many, the one whose connection has been there longest. So hundreds of addresses do not
+//!   close a probe that has an address of its own;
+//! - there are few handshakes at one time in which the client has sent much: the address with the most of them loses the
+//!   one that is open for longest;
 //! - a quarter of all permits is for connections that have authenticated no user yet. When users take the rest, the user
 //!   with the most connections from one address loses the newest of those: an account that has a client on every node
 //!   keeps them, and the long-lived connections stay.
@@ -23,8 +27,11 @@ use std::sync::Arc;
 
 use crate::request::user::Network;
 
-use super::groups::{Groups, Id, Member};
-use super::unfinished_heads::{Owner, UnfinishedHeads};
+use super::groups::{BoundedGroups, Groups, Id, Member};
+use super::unfinished_heads::{Owner, unfinished_heads};
+
+/// Handshakes at one time in which the client has sent much ([`super::client_stream`]): 16 MiB, if each is as long as may be.
+pub(super) const LONG_HANDSHAKES_MAX: usize = 256;
 
 /// The stage of a connection that has authenticated no user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,7 +71,8 @@ pub(super) struct Connections<T> {
     strangers: Groups<(Network, ConnectionStage)>,
     /// Those that have, by the flow of the user and the address.
     users: Groups<(Arc<str>, Network)>,
-    heads: UnfinishedHeads,
+    heads: BoundedGroups<Owner>,
+    long_handshakes: BoundedGroups<Network>,
 }
 
 /// A connection that has a permit.
@@ -100,8 +108,9 @@ impl<T> Connections<T> {
     /// authenticated no user.
     pub(super) fn new(permits: usize, per_address: usize) -> Self {
         let (open, strangers, users) = (HashMap::new(), Groups::default(), Groups::default());
-        let (permits, per_address, heads) = (permits.max(1), per_address.max(1), UnfinishedHeads::default());
-        Self { permits, per_address, next: 0, open, strangers, users, heads }
+        let (permits, per_address) = (permits.max(1), per_address.max(1));
+        let (heads, long_handshakes) = (unfinished_heads(), BoundedGroups::new(LONG_HANDSHAKES_MAX));
+        Self { permits, per_address, next: 0, open, strangers, users, heads, long_handshakes }
     }
 
     /// Gives a permit to a new connection. Returns its id, and the connection that lost its permit to it, if any.
@@ -176,11 +185,26 @@ impl<T> Connections<T> {
         loses.and_then(|id| self.leave(id))
     }
 
+    /// Records whether a connection has a handshake in which its client has sent much. Returns the connection that loses
+    /// its permit because of this, if any.
+    pub(super) fn has_long_handshake(&mut self, id: Id, is_long: bool) -> Option<T> {
+        let Holder::Address(source, _) = &self.open.get(&id)?.holder else { return None };
+        if !is_long {
+            self.long_handshakes.end(source, id);
+            return None;
+        }
+        let loses = self.long_handshakes.begin(source, id);
+        loses.and_then(|id| self.leave(id))
+    }
+
     /// Removes a connection; `None` if it has been removed before.
     pub(super) fn leave(&mut self, id: Id) -> Option<T> {
         let OpenConnection { holder, step, unfinished_head, closes } = self.open.remove(&id)?;
         if let Some(owner) = unfinished_head {
             self.heads.end(&owner, id);
+        }
+        if let Holder::Address(source, _) = &holder {
+            self.long_handshakes.end(source, id);
         }
         self.uncount(&holder, (step, id));
         Some(closes)
@@ -224,7 +248,7 @@ impl<T> Connections<T> {
     }
 
     fn newest_of_the_largest_user(&self) -> Option<Id> {
-        self.users.largest().and_then(|flow| self.users.newest(flow))
+        self.users.largest_and_newest().and_then(|flow| self.users.newest(flow))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Groups of members, each with the number of its last step: finds the member of a group whose last step is the
 //! oldest, and the largest group.
 
-use std::collections::{BTreeSet, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
 /// Number of a connection; a later one has a larger number.
@@ -10,16 +11,17 @@ pub(super) type Id = u64;
 /// A member: the number of its last step (later steps have larger numbers), and its own number.
 pub(super) type Member = (u64, Id);
 
-/// Members by their group. A group takes memory only while it has members.
+/// Members by their group. A group takes memory only while it has members. No two groups have a member in common.
 pub(super) struct Groups<K> {
     members: HashMap<K, BTreeSet<Member>>,
-    by_size: BTreeSet<(usize, K)>,
+    /// By the number of members, and the oldest of them.
+    by_size: BTreeMap<Rank, K>,
     total: usize,
 }
 
 impl<K> Default for Groups<K> {
     fn default() -> Self {
-        Self { members: HashMap::new(), by_size: BTreeSet::new(), total: 0 }
+        Self { members: HashMap::new(), by_size: BTreeMap::new(), total: 0 }
     }
 }
 
@@ -36,22 +38,24 @@ impl<K: Clone + Eq + Hash + Ord> Groups<K> {
 
     pub(super) fn insert(&mut self, group: &K, member: Member) {
         let members = self.members.entry(group.clone()).or_default();
-        let before = members.len();
+        let before = rank(members);
         if members.insert(member) {
             self.total += 1;
-            self.resize(group, before, before + 1);
+            let after = rank(members);
+            self.rank_anew(group, before, after);
         }
     }
 
     pub(super) fn remove(&mut self, group: &K, member: Member) {
         let Some(members) = self.members.get_mut(group) else { return };
-        let before = members.len();
+        let before = rank(members);
         if members.remove(&member) {
             self.total -= 1;
-            if before == 1 {
+            let after = rank(members);
+            if after.is_none() {
                 self.members.remove(group);
             }
-            self.resize(group, before, before - 1);
+            self.rank_anew(group, before, after);
         }
     }
 
@@ -65,18 +69,60 @@ impl<K: Clone + Eq + Hash + Ord> Groups<K> {
         self.members.get(group)?.last().map(|(_, id)| *id)
     }
 
-    /// The group with the most members.
+    /// The group with the most members; of several, the one whose oldest member is the oldest.
     pub(super) fn largest(&self) -> Option<&K> {
-        self.by_size.last().map(|(_, group)| group)
+        self.by_size.last_key_value().map(|(_, group)| group)
     }
 
-    fn resize(&mut self, group: &K, before: usize, after: usize) {
-        if before > 0 {
-            self.by_size.remove(&(before, group.clone()));
+    /// The group with the most members; of several, the one whose oldest member is the newest.
+    pub(super) fn largest_and_newest(&self) -> Option<&K> {
+        let ((size, _), _) = self.by_size.last_key_value()?;
+        let first = (*size, Reverse((u64::MAX, Id::MAX)));
+        self.by_size.range(first..).next().map(|(_, group)| group)
+    }
+
+    fn rank_anew(&mut self, group: &K, before: Option<Rank>, after: Option<Rank>) {
+        if let Some(before) = before {
+            self.by_size.remove(&before);
         }
-        if after > 0 {
-            self.by_size.insert((after, group.clone()));
+        if let Some(after) = after {
+            self.by_size.insert(after, group.clone());
         }
+    }
+}
+
+/// The number of members, and the oldest of them.
+type Rank = (usize, Reverse<Member>);
+
+/// The place of a group among the others; `None` if it has no members.
+fn rank(members: &BTreeSet<Member>) -> Option<Rank> {
+    members.first().map(|oldest| (members.len(), Reverse(*oldest)))
+}
+
+/// Members of which there are at most so many in all groups.
+pub(super) struct BoundedGroups<K> {
+    groups: Groups<K>,
+    most: usize,
+}
+
+impl<K: Clone + Eq + Hash + Ord> BoundedGroups<K> {
+    /// At most `most` in all.
+    pub(super) fn new(most: usize) -> Self {
+        Self { groups: Groups::default(), most }
+    }
+
+    /// Adds a member. Returns the one that has to give way to it, if any: the oldest one of the largest group.
+    pub(super) fn begin(&mut self, group: &K, id: Id) -> Option<Id> {
+        self.groups.insert(group, (id, id));
+        if self.groups.total() <= self.most {
+            return None;
+        }
+        self.groups.largest().and_then(|group| self.groups.oldest(group)).map(|(_, id)| id)
+    }
+
+    /// Removes a member, if it is there.
+    pub(super) fn end(&mut self, group: &K, id: Id) {
+        self.groups.remove(group, (id, id));
     }
 }
 
@@ -110,5 +156,19 @@ mod tests {
             groups.remove(&id, (id, id));
         }
         assert_eq!((groups.members.len(), groups.by_size.len(), groups.total()), (0, 0, 0));
+    }
+
+    /// When hundreds of addresses had one place each, the last in the order of addresses gave way, which may be a client's that
+    /// does no harm.
+    #[test]
+    fn of_equally_large_groups_the_first_gives_way() {
+        let mut groups = BoundedGroups::new(300);
+        for id in 0..300 {
+            assert_eq!(groups.begin(&id, id), None);
+        }
+        assert_eq!(groups.begin(&1_000, 1_000), Some(0), "not the last one");
+        groups.end(&0, 0);
+        assert_eq!((groups.groups.largest(), groups.groups.largest_and_newest()), (Some(&1), Some(&1_000)));
+        assert_eq!(groups.begin(&1_000, 1_001), Some(1_000), "the largest");
     }
 }

@@ -1,9 +1,10 @@
 //! The order of TLS handshakes.
 //!
-//! A handshake costs a signature and a key exchange, all at once when the ClientHello has been read. Only a few are worked
-//! on at a time, on threads that serve no connection: the operating system shares the processor between these and the
-//! connections that are established. So a flood of handshakes takes no thread from requests, and a server that is busy
-//! with hundreds of requests delays no handshake by all their turns.
+//! A handshake costs a signature and a key exchange, all at once when the ClientHello has been read, or the second one if
+//! the client has to send two ([`super::client_hello`]). Only a few are worked on at a time, on threads that serve no
+//! connection: the operating system shares the processor between these and the connections that are established. So a
+//! flood of handshakes takes no thread from requests, and a server that is busy with hundreds of requests delays no
+//! handshake by all their turns.
 //!
 //! Addresses take turns, and within one address the newest and the oldest connection alternate: a probe waits neither
 //! behind a flood from its own address, nor for as long as clients of that address reconnect at once.
@@ -60,7 +61,8 @@ impl Handshakes {
         Self::of(threads / 2, most / PART)
     }
 
-    fn of(free: usize, most: usize) -> Self {
+    /// `free` threads, and at least one; `most` in a tenth of a second.
+    pub(super) fn of(free: usize, most: usize) -> Self {
         let (waiting, verifying, begun) =
             (HandshakeQueue::default(), HandshakeQueue::default(), RecentHandshakes::new(most));
         Self(Arc::new(Mutex::new(State { free: free.max(1), waiting, verifying, begun, is_timed: false })))
@@ -85,6 +87,12 @@ impl Handshakes {
         work: impl FnOnce() -> R + Send + 'static,
     ) -> R {
         self.wait(source, id, work, |state| &mut state.verifying).await
+    }
+
+    /// Whether a connection waits for its turn.
+    #[cfg(test)]
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.0.lock().waiting.is_empty()
     }
 
     async fn wait<R: Send + 'static>(

@@ -3,12 +3,15 @@
 //!
 //! ```text
 //!   connections       which connection gets a permit, and which is closed for it (groups; permit: one connection's)
+//!   client_hello      the first message of a client, and what begins with it (client_stream: how much it may send)
 //!   handshakes        the threads that work on TLS handshakes (handshake_order: whose is next)
 //!   unfinished_heads  requests whose head has begun and not ended
 //!   serve_http        HTTP on one connection (deferred, write_coalescing: when it reads and writes; windows: how many
 //!                     bytes of its answers a front proxy may hold)
 //! ```
 
+mod client_hello;
+mod client_stream;
 mod connections;
 mod deferred;
 mod groups;
@@ -28,14 +31,15 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody};
 use http::{Request, Response};
 use rustls::ServerConfig;
-use rustls::server::Acceptor;
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::authn::Peer;
+use client_hello::{FirstStep, Retry};
+use client_stream::ClientStream;
 use connections::ConnectionStage;
 use handshakes::Handshakes;
 use permit::{ConnectionPermit, ConnectionPermits};
@@ -196,7 +200,7 @@ impl<A: RequestHandler> SharedPort<A> {
         &self,
         stream: TcpStream,
         permit: &Arc<ConnectionPermit>,
-    ) -> Option<(TlsStream<TcpStream>, Client)> {
+    ) -> Option<(TlsStream<ClientStream>, Client)> {
         let _ = stream.set_nodelay(true);
         let shaken = async {
             let stream = self.handshake(stream, permit).await?;
@@ -224,21 +228,45 @@ impl<A: RequestHandler> SharedPort<A> {
     async fn handshake(
         &self,
         stream: TcpStream,
-        permit: &ConnectionPermit,
-    ) -> io::Result<TlsStream<TcpStream>> {
-        let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+        permit: &Arc<ConnectionPermit>,
+    ) -> io::Result<TlsStream<ClientStream>> {
+        let mut stream = ClientStream::new(stream, permit.clone());
+        let hello = client_hello::read(&mut stream).await?;
         permit.enter_stage(ConnectionStage::Waiting);
         let tls = self.tls.clone();
-        let shaking =
-            self.handshakes.handshake(permit.source, permit.id, move || hello.into_stream(tls)).await;
+        let begin = move || client_hello::begin(&hello, stream, tls);
+        let begun = self.handshakes.handshake(permit.source, permit.id, begin).await;
         permit.enter_stage(ConnectionStage::Handshaking);
-        let shaken = shaking.await?;
+        let mut shaken = match begun {
+            FirstStep::Answered(shaking) => shaking.await?,
+            FirstStep::Retry(retry) => self.retry(retry, permit).await?,
+            FirstStep::Refused { mut stream, alert, error } => {
+                stream.write_all(&alert).await?;
+                return Err(error);
+            }
+        };
+        shaken.get_mut().0.established();
         permit.enter_stage(ConnectionStage::Established);
         Ok(shaken)
     }
 
+    /// Goes on with the handshake of a client that has to send another ClientHello: in a turn whenever more has come.
+    async fn retry(
+        &self,
+        mut retry: Box<Retry>,
+        permit: &ConnectionPermit,
+    ) -> io::Result<TlsStream<ClientStream>> {
+        loop {
+            let again = match retry.shaken().await {
+                Ok(shaken) => return shaken,
+                Err(again) => again,
+            };
+            retry = self.handshakes.handshake(permit.source, permit.id, move || again.step()).await;
+        }
+    }
+
     /// Verifies the client's certificates, if there are any, in its turn.
-    async fn identify(&self, stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>) -> Client {
+    async fn identify(&self, stream: &TlsStream<ClientStream>, permit: &Arc<ConnectionPermit>) -> Client {
         let peer = Arc::new(peer(stream, permit));
         let is_front_proxy = match peer.shows_certificates() {
             true => {
@@ -254,3 +282,6 @@ impl<A: RequestHandler> SharedPort<A> {
         Client { is_front_proxy: is_front_proxy.unwrap_or(true), peer }
     }
 }
+
+#[cfg(test)]
+mod retry_tests;

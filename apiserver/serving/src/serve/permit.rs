@@ -124,6 +124,12 @@ impl ConnectionPermit {
         close(loses);
     }
 
+    /// Records whether its client has sent much in a handshake that is not over; this may close a connection.
+    pub(super) fn has_long_handshake(&self, is_long: bool) {
+        let loses = self.table.lock().has_long_handshake(self.id, is_long);
+        close(loses);
+    }
+
     /// Retires the connection if a request on it was anonymous or refused, unless it has proved to be a front proxy's
     /// since; and if it was assumed to be a front proxy's, and is a user's.
     pub(super) fn retire_if_nobodys(&self) {

@@ -14,10 +14,10 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
+use super::client_stream::ClientStream;
 use super::connections::ConnectionStage;
 use super::deferred::DeferredConnection;
 use super::permit::ConnectionPermit;
@@ -66,7 +66,7 @@ enum EndOfConnection {
 
 /// Answers the requests of one connection until it ends, idles, or the port stops.
 pub(super) async fn serve_http<A: RequestHandler>(
-    stream: TlsStream<TcpStream>,
+    stream: TlsStream<ClientStream>,
     client: Client,
     handler: &Arc<A>,
     permit: &Arc<ConnectionPermit>,
@@ -183,11 +183,11 @@ fn http1_heads(head: Arc<UnfinishedHead>, requests: OpenRequestCount) -> Seen {
 /// Lowers the windows of a front proxy's connection ([`lower_window`]). `None` if it sends nothing for too long, or
 /// fails, or if the port stops.
 async fn begin(
-    stream: TlsStream<TcpStream>,
+    stream: TlsStream<ClientStream>,
     is_lowered: bool,
     bounds: Bounds,
     stop: &CancellationToken,
-) -> Option<Rewind<TlsStream<TcpStream>>> {
+) -> Option<Rewind<TlsStream<ClientStream>>> {
     if !is_lowered {
         return Some(Rewind::new(stream));
     }
@@ -207,7 +207,7 @@ async fn farewell(permit: &ConnectionPermit, stop: &CancellationToken) {
 }
 
 /// The client, as far as TLS shows it.
-pub(super) fn peer(stream: &TlsStream<TcpStream>, permit: &Arc<ConnectionPermit>) -> Peer {
+pub(super) fn peer(stream: &TlsStream<ClientStream>, permit: &Arc<ConnectionPermit>) -> Peer {
     let (stream, session) = stream.get_ref();
     let certificates = session.peer_certificates().unwrap_or_default();
     let peer = Peer::new(certificates.iter().map(|c| c.clone().into_owned()).collect());

@@ -5,13 +5,13 @@
 //! which its length is bounded, and a connection that has one may stay open for minutes. Over
 //! HTTP/1.1 a head is kept as it came, until the time for it is over. So there are at most [`UNFINISHED_HEADS_MAX`] of
 //! both together: when there is another one, the owner with the most of them loses the connection that is open for
-//! longest.
+//! longest; of owners with equally many, the one whose connection is.
 
 use std::sync::Arc;
 
 use crate::request::user::Network;
 
-use super::groups::{Groups, Id};
+use super::groups::BoundedGroups;
 use super::windows::PREFACE;
 
 /// Heads at one time that have begun and not ended: 80 MiB, if each is as long as may be.
@@ -33,23 +33,8 @@ pub(super) enum Owner {
 }
 
 /// The connections with a head that has not ended, by owner.
-#[derive(Default)]
-pub(super) struct UnfinishedHeads(Groups<Owner>);
-
-impl UnfinishedHeads {
-    /// Records that a head has begun on a connection. Returns the connection that has to be closed for it, if any.
-    pub(super) fn begin(&mut self, owner: &Owner, id: Id) -> Option<Id> {
-        self.0.insert(owner, (id, id));
-        if self.0.total() <= UNFINISHED_HEADS_MAX {
-            return None;
-        }
-        self.0.largest().and_then(|owner| self.0.oldest(owner)).map(|(_, id)| id)
-    }
-
-    /// Records that the head, or its connection, has ended.
-    pub(super) fn end(&mut self, owner: &Owner, id: Id) {
-        self.0.remove(owner, (id, id));
-    }
+pub(super) fn unfinished_heads() -> BoundedGroups<Owner> {
+    BoundedGroups::new(UNFINISHED_HEADS_MAX)
 }
 
 /// Follows the frames that an HTTP/2 client sends.
@@ -171,10 +156,10 @@ mod tests {
 
     #[test]
     fn whoever_has_most_loses_the_first() {
-        let mut heads = UnfinishedHeads::default();
+        let mut heads = unfinished_heads();
         let (many, other) = (Owner::User("many".into()), Owner::User("other".into()));
         assert_eq!(heads.begin(&other, 0), None);
-        for id in 1..UNFINISHED_HEADS_MAX as Id {
+        for id in 1..UNFINISHED_HEADS_MAX as u64 {
             assert_eq!(heads.begin(&many, id), None);
         }
         assert_eq!(heads.begin(&other, 1_000), Some(1));

@@ -20,6 +20,8 @@ use rustls::sign::CertifiedKey;
 pub use client_cert::ClientCa;
 use client_cert::RequestClientCert;
 
+use crate::tasks::ProgramTasks;
+
 /// The TLS configuration of a listener: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, client certificates asked for but not
 /// judged in the handshake (Kubernetes: `RequestClientCert`), so that a wrong one gets a Status and not an alert. Only a
 /// chain of more than 4 certificates, or 16 KiB, gets an alert.
@@ -111,28 +113,29 @@ pub struct CertificateSource {
 }
 
 impl CertificateSource {
-    /// Loads the certificate, makes it where none is given, and keeps it fresh from now on: it is read again when its
-    /// files change, and one that was made is replaced before it ends.
+    /// Loads the certificate, makes it where none is given, and keeps it fresh from now on, by `tasks`: it is read again when
+    /// its files change, and one that was made is replaced before it ends.
     ///
     /// # Errors
     /// The certificate cannot be loaded or made. The error names the option.
-    pub fn certificate(&self) -> anyhow::Result<Arc<ServingCertificate>> {
+    pub fn certificate(&self, tasks: &ProgramTasks) -> anyhow::Result<Arc<ServingCertificate>> {
         let certificate = Arc::new(match &self.files {
             Some((certificate, key)) => {
                 ServingCertificate::load(certificate.clone(), key.clone()).context("--tls-cert-file")?
             }
-            None => self.made()?,
+            None => self.made(tasks)?,
         });
-        tokio::spawn(certificate.clone().follow());
+        tasks.spawn_endless("reading of the serving certificate", certificate.clone().follow());
         Ok(certificate)
     }
 
-    fn made(&self) -> anyhow::Result<ServingCertificate> {
+    fn made(&self, tasks: &ProgramTasks) -> anyhow::Result<ServingCertificate> {
         let mut names = self.names.clone();
         names.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
         let files = self_signed::ensure(&self.cert_dir, &names)
             .with_context(|| format!("--cert-dir: {}", self.cert_dir.display()))?;
-        tokio::spawn(self_signed::renew(self.cert_dir.clone(), names));
+        let renewal = self_signed::renew(self.cert_dir.clone(), names);
+        tasks.spawn_endless("renewal of the serving certificate", renewal);
         Ok(ServingCertificate::load(files.certificate, files.key)?)
     }
 }

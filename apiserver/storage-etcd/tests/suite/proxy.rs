@@ -45,7 +45,13 @@ impl Proxy {
         });
         let passing = state.clone();
         tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
+            loop {
+                // One that fails says nothing of the next: its client has gone, or no file descriptor is left for now.
+                let Ok((client, _)) = listener.accept().await else {
+                    let _ =
+                        tokio::time::timeout(Duration::from_millis(10), std::future::pending::<()>()).await;
+                    continue;
+                };
                 passing.connections.fetch_add(1, SeqCst);
                 tokio::spawn(pass(client, target, passing.clone()));
             }

@@ -1,5 +1,6 @@
 //! Normalises values that two servers can never have in common: each is replaced by a symbol for its relation
-//! to the other values of its run. No key is dropped, so that these relations are compared too.
+//! to the other values of its run. No key is dropped, so that these relations are compared too, but for what our server
+//! records of the writer: no custom resource has that.
 //!
 //! | value | symbol |
 //! |---|---|
@@ -42,10 +43,20 @@ pub fn normal(record: &RunRecord, target: &TargetKind, api: TargetApi) -> Vec<Va
         .collect()
 }
 
+/// Returns the field in which our server records who writes an object of this kind.
+fn recorded_field(kind: &str) -> Option<&'static str> {
+    match kind {
+        "EvictionRequest" => Some("requesterUsers"),
+        "NodeMaintenance" => Some("username"),
+        _ => None,
+    }
+}
+
 /// YAML is compared by its lines, which are in the order of names. The fields of JSON may come in any order:
 /// its lines are compared without their order, and without commas.
 fn lines(text: &str, symbols: &Symbols<'_>) -> Vec<String> {
-    let mut lines: Vec<String> = text.lines().map(|line| text::normal_line(line, symbols)).collect();
+    let kept = text::without_field(text, recorded_field(symbols.target.kind));
+    let mut lines: Vec<String> = kept.iter().map(|line| text::normal_line(line, symbols)).collect();
     if text.starts_with('{') {
         lines.iter_mut().for_each(|line| *line = line.trim_end_matches(',').to_owned());
         lines.sort_unstable();

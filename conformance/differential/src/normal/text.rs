@@ -115,6 +115,22 @@ fn numbers_after(text: &str, before: &str, symbol: impl Fn(&str) -> String) -> S
     format!("{start}{before}{}{}", symbol(number), numbers_after(rest, before, symbol))
 }
 
+/// The lines of YAML or of indented JSON without those of a field.
+pub fn without_field<'t>(text: &'t str, field: Option<&str>) -> Vec<&'t str> {
+    let Some(field) = field else { return text.lines().collect() };
+    let mut within = None;
+    let is_kept = |line: &&str| {
+        let said = line.trim_start();
+        let indent = line.len() - said.len();
+        let goes_on = within.is_some_and(|at| indent > at || (indent == at && said.starts_with(['-', ']'])));
+        let name = said.trim_start_matches('"').strip_prefix(field).unwrap_or_default();
+        let begins = !goes_on && name.starts_with([':', '"']);
+        within = if begins { Some(indent) } else { within.filter(|_| goes_on) };
+        within.is_none()
+    };
+    text.lines().filter(is_kept).collect()
+}
+
 /// A line of YAML or of indented JSON with symbols in it.
 pub fn normal_line(line: &str, symbols: &Symbols<'_>) -> String {
     let quoted: Vec<&str> = line.split('"').collect();
@@ -129,4 +145,20 @@ pub fn normal_line(line: &str, symbols: &Symbols<'_>) -> String {
         }
     });
     parts.collect::<Vec<_>>().join("\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_of_a_field_are_left_out_and_no_others() {
+        let yaml = "spec:\n  requesterUsers:\n  - requester: a\n    username: u\n  requesters:\n  - name: a\nstatus: {}";
+        let kept = without_field(yaml, Some("requesterUsers"));
+        assert_eq!(kept, ["spec:", "  requesters:", "  - name: a", "status: {}"]);
+        let json = "{\n  \"users\": [\n    {\n      \"a\": 1\n    }\n  ],\n  \"usersToo\": 1\n}";
+        assert_eq!(without_field(json, Some("users")), ["{", "  \"usersToo\": 1", "}"]);
+        assert_eq!(without_field("username: u\nx: 1", Some("username")), ["x: 1"]);
+        assert_eq!(without_field("username: u", None), ["username: u"]);
+    }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_testkit::drydock::program;
-use drydock_testkit::host::{TestHost, free_ports};
-use drydock_testkit::wait::{api_available, file, https_ready};
+use drydock_testkit::host::TestHost;
+use drydock_testkit::wait::{api_available, file, https_ready, unless_ended};
 use serde_json::{Value, json};
 
 use super::clients::Clients;
@@ -19,14 +19,15 @@ const NAMESPACE: &str = "reference-kinds";
 
 /// Starts the reference kinds, waits until the aggregator has found them, and returns their clients.
 pub async fn start_reference_kinds(host: &TestHost) -> Result<Clients> {
-    let port = free_ports(1)?.first().copied().context("no free port")?;
+    let port = host.free_port()?;
     let folder = host.dir.join(NAME);
     let kubeconfig = host.kubeconfig(NAME, &["system:masters"])?;
     let arguments = [kubeconfig.display().to_string(), port.to_string(), folder.display().to_string()];
     host.processes.start(NAME, &program(NAME), &arguments)?;
     let ca = folder.join("certs/ca.crt");
     file(&ca, &host.processes, NAME, LIMIT).await?;
-    https_ready(port, "/readyz", LIMIT).await.with_context(|| host.processes.log_tail(NAME))?;
+    let ready = https_ready(port, "/readyz", LIMIT);
+    unless_ended(&host.processes, NAME, ready).await.with_context(|| host.processes.log_tail(NAME))?;
     register(host, port, &ca)?;
     let service = format!("{}.{}", REFERENCE_KINDS.version, REFERENCE_KINDS.group);
     api_available(&host.client().await?, &service, LIMIT).await?;

@@ -57,6 +57,7 @@ pub fn status_update(data: &[u8]) {
         kind.prepare_for_status_update(&mut status, &old);
         let _ = kind.validate_status_update(&status, &old, kinds::now());
         kind.set_defaults(&mut new);
+        kind.record_user(&mut new, Some(&old), "user");
         kind.prepare_for_update(&mut new, &old);
         let _ = kind.validate_update(&new, &old, kinds::now());
         let _ = meta::validate_object_meta_update(&new, &old, kind.names().namespaced);
@@ -91,6 +92,7 @@ fn judged(kind: &dyn Kind, mut object: Object) {
     kind.set_defaults(&mut again);
     assert_eq!(object, again, "defaults of defaults are the same");
     let _ = kind.cells(&object, kinds::now());
+    kind.record_user(&mut object, None, "user");
     kind.prepare_for_create(&mut object);
     let _ = kind.validate_create(&object, kinds::now());
     let _ = meta::validate_object_meta(&object, kind.names().namespaced, names::name_is_dns_subdomain);

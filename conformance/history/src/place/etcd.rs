@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use async_trait::async_trait;
 use drydock_storage::backend::Backend;
 use drydock_storage_etcd::{EtcdBackend, EtcdConfig};
-use drydock_testkit::host::{Processes, free_ports};
+use drydock_testkit::host::{OwnPorts, Processes};
 use drydock_testkit::wait::LIMIT;
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -30,6 +30,14 @@ pub struct Etcd {
     directory: TempDir,
     servers: usize,
     prefix: String,
+    /// Dropped after the processes have ended.
+    _ports: OwnPorts,
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        self.links.end();
+    }
 }
 
 /// Ports of one member: its own, and those of the proxies before it.
@@ -46,7 +54,7 @@ impl Etcd {
     pub async fn start(members: usize, servers: usize, prefix: &str) -> Result<Arc<Self>> {
         let directory = tempfile::Builder::new().prefix("drydock-history-").tempdir()?;
         let processes = Processes::new(&directory.path().join("etcd"))?;
-        let ports = free_ports(4 * members)?;
+        let ports = OwnPorts::take(4 * members)?;
         let member = |(at, p): (usize, &[u16])| EtcdMember {
             name: format!("member-{at}"),
             client: p[0],
@@ -56,7 +64,8 @@ impl Etcd {
         };
         let members: Vec<EtcdMember> = ports.chunks(4).enumerate().map(member).collect();
         let links = Links::new();
-        let etcd = Self { members, links, processes, directory, servers, prefix: prefix.to_owned() };
+        let prefix = prefix.to_owned();
+        let etcd = Self { members, links, processes, directory, servers, prefix, _ports: ports };
         for (at, member) in etcd.members.iter().enumerate() {
             etcd.links.lead(member.client_way, at, Some(CLIENTS), member.client).await?;
             etcd.links.lead(member.peer_way, at, None, member.peer).await?;

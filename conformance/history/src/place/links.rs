@@ -9,11 +9,13 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use anyhow::Result;
+use drydock_testkit::link::accepted;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// The number of all clients together, beside those of members.
 pub const CLIENTS: usize = usize::MAX;
@@ -27,6 +29,7 @@ const LONGEST_HEAD: usize = 16 << 10;
 pub struct Links {
     flow: watch::Sender<LinkFlow>,
     members: Arc<Mutex<HashMap<u64, usize>>>,
+    end: CancellationToken,
 }
 
 /// Which connections pass bytes at present.
@@ -40,7 +43,11 @@ struct LinkFlow {
 
 impl Links {
     pub fn new() -> Self {
-        Self { flow: watch::Sender::new(LinkFlow::default()), members: Arc::default() }
+        Self {
+            flow: watch::Sender::new(LinkFlow::default()),
+            members: Arc::default(),
+            end: CancellationToken::new(),
+        }
     }
 
     /// Which member has this id.
@@ -53,12 +60,17 @@ impl Links {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let links = self.clone();
         tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
+            while let Some(client) = links.end.run_until_cancelled(accepted(&listener)).await {
                 let links = links.clone();
                 tokio::spawn(async move { links.connect(client, to, origin, target).await });
             }
         });
         Ok(())
+    }
+
+    /// No connection is taken from now on.
+    pub fn end(&self) {
+        self.end.cancel();
     }
 
     /// Nothing passes between these until [`Self::mend`]; connections stay.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use drydock_testkit::drydock::{grant, program};
-use drydock_testkit::host::{TestHost, free_ports};
+use drydock_testkit::host::TestHost;
 use drydock_testkit::wait::{LIMIT, file, server_ready};
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -27,7 +27,7 @@ impl Servers {
     pub async fn start(etcd: Vec<String>, prefix: &str, count: usize) -> Result<Arc<Self>> {
         let host = TestHost::start_without_controllers().await?;
         grant(&host)?;
-        let ports = free_ports(count)?;
+        let ports = (0..count).map(|_| host.free_port()).collect::<Result<_>>()?;
         let serving = (0..count).map(|_| AtomicBool::default()).collect();
         let mut servers = Self { host, etcd, prefix: prefix.to_owned(), ports, clients: Vec::new(), serving };
         for which in 0..count {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use drydock_testkit::host::{TestHost, free_ports};
-use drydock_testkit::wait::http_ready;
+use drydock_testkit::wait::{http_ready, unless_ended};
 
 use super::{DRYDOCK_API, SubjectServer, Who, credentials};
 use crate::client::Credentials;
@@ -36,7 +36,8 @@ pub async fn start(host: &TestHost, name: &str, port: u16, cpu: usize) -> Result
         "--log-level=warn".into(),
     ];
     on_cpu(cpu, || host.processes.start(name, &host.bin.join("etcd"), &flags))?;
-    http_ready(&metrics, "/health", Duration::from_secs(60)).await
+    let serves = http_ready(&metrics, "/health", Duration::from_secs(60));
+    unless_ended(&host.processes, name, serves).await
 }
 
 /// Starts an etcd that belongs to a subject; its port.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use drydock_testkit::host::{TestHost, free_ports};
-use drydock_testkit::wait::https_ready;
+use drydock_testkit::wait::{https_ready, unless_ended};
 
 use super::{DRYDOCK_API, LIMIT, SubjectServer, Who, bench_user};
 use crate::machine::on_cpu;
@@ -23,7 +23,7 @@ pub async fn start(host: &Arc<TestHost>, cpu: usize) -> Result<SubjectServer> {
         format!("--data={}", host.dir.join("lower-bound.db").display()),
     ];
     on_cpu(cpu, || host.processes.start(SERVER, &program, &flags))?;
-    https_ready(port, "/readyz", LIMIT).await?;
+    unless_ended(&host.processes, SERVER, https_ready(port, "/readyz", LIMIT)).await?;
     Ok(SubjectServer {
         who: Who::LowerBound,
         api: DRYDOCK_API,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::drydock::program;
 use drydock_testkit::host::audit::AUDITED;
-use drydock_testkit::host::{TestHost, free_ports, repository};
+use drydock_testkit::host::{TestHost, repository};
 use drydock_testkit::informer::{self, Informer, InformerWay};
 use drydock_testkit::kubectl::{Kubectl, KubectlOutput};
 use drydock_testkit::wait::{api_available, file, retry, schema_served};
@@ -201,7 +201,7 @@ async fn start() -> Result<(Arc<TestHost>, u16)> {
     let host = TestHost::start().await?;
     let manifest = repository().join("conformance/example/deploy.yaml").display().to_string();
     host.kubectl(&["apply", "--validate=strict", "-f", &manifest])?;
-    let (port, data) = (free_ports(1)?.first().copied().context("no free port")?, host.dir.join(PROGRAM));
+    let (port, data) = (host.free_port()?, host.dir.join(PROGRAM));
     let groups = ["system:serviceaccounts", "system:serviceaccounts:wardle"];
     let kubeconfig = host.kubeconfig("system:serviceaccount:wardle:wardle", &groups)?;
     let flags = [

@@ -48,7 +48,7 @@ async fn a_namespace_is_drained_while_its_tenant_fills_it() -> Result<()> {
     more.create(&PostParams::default(), &request(QUOTA + 50)?).await.context("a master's")?;
 
     pods(&admin, &create_nodes(&admin, "filled", 1).await?[0]).await?;
-    drydock.start_manager()?;
+    drydock.start_manager().await?;
     let maintenances = node_maintenances(&admin);
     let drain = serde_json::from_value(node_maintenance("filled", "Drain", &["filled-000"]))?;
     maintenances.create(&PostParams::default(), &drain).await?;

@@ -17,7 +17,7 @@ async fn the_examples_of_the_guide_work_as_they_stand_there() -> Result<()> {
     schema_served(&drydock.host.client().await?, drydock_api::API_VERSION, LIMIT).await?;
     let kubectl = Kubectl::new(&drydock.host);
     cluster_of_the_guide(&kubectl).await?;
-    let page = std::fs::read_to_string(repository().join("controllers/README.md"))?;
+    let page = page()?;
     let folder = drydock.host.dir.join("guide");
     std::fs::create_dir(&folder)?;
     let script = script(&page, &folder)?;
@@ -27,6 +27,18 @@ async fn the_examples_of_the_guide_work_as_they_stand_there() -> Result<()> {
         ensure!(said.out.contains(text), "{text:?} is not in {}", said.out);
     }
     Ok(())
+}
+
+fn page() -> Result<String> {
+    Ok(std::fs::read_to_string(repository().join("controllers/README.md"))?)
+}
+
+/// Returns the file of this name as the guide has it.
+pub fn file(name: &str) -> Result<String> {
+    let (page, begins) = (page()?, format!("```yaml\n# {name}\n"));
+    let (_, rest) = page.split_once(&begins).with_context(|| format!("the guide has no file {name}"))?;
+    let (text, _) = rest.split_once("\n```").context("a block without an end")?;
+    Ok(text.to_owned())
 }
 
 /// Creates what the page assumes: a node that it names, a rack, a namespace.

@@ -87,7 +87,7 @@ async fn a_heartbeat_keeps_the_turn_when_the_deadline_of_the_one_before_is_over(
     drydock.stop_apiserver().await?;
     let deadline = [format!("--heartbeat-deadline={}s", MINUTE.as_secs())];
     drydock.start_apiserver_with(&deadline).await?;
-    drydock.start_manager_with(&deadline)?;
+    drydock.start_manager_with(&deadline).await?;
     // The controllers have looked at the request when it has the new label of its pod.
     namespace.kubectl.ok(&["label", "pod", "long", "seen=yes"]).await?;
     namespace.kubectl.ok(&["wait", "evreq", &uid, "--for=jsonpath={.metadata.labels.seen}=yes"]).await?;

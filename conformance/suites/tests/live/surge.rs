@@ -45,14 +45,7 @@ async fn a_deployment_at_its_budget_has_a_second_replica_before_its_pod_goes() -
 #[tokio::test(flavor = "multi_thread")]
 async fn with_an_autoscaler_its_min_replicas_are_raised_and_taken_back() -> Result<()> {
     let site = SurgeSite::new("surge-scaled").await?;
-    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": APP});
-    site.namespace
-        .kubectl
-        .apply(&json!({
-            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": APP},
-            "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 2},
-        }))
-        .await?;
+    site.namespace.kubectl.apply(&autoscaler(APP)).await?;
     let _interceptor = site.start().await?;
     let (pod, node) = site.registered_pod().await?;
     site.namespace.kubectl.apply(&named_node_maintenance("surge-scaled", "Drain", &[&node])).await?;
@@ -64,6 +57,36 @@ async fn with_an_autoscaler_its_min_replicas_are_raised_and_taken_back() -> Resu
     let autoscaler = kubectl.object("hpa", APP).await?;
     ensure!(autoscaler["metadata"]["annotations"].get(RECORD).is_none(), "{autoscaler}");
     site.end("surge-scaled").await
+}
+
+/// Nobody knows whose number would bring another replica.
+#[tokio::test(flavor = "multi_thread")]
+async fn beside_two_autoscalers_the_turn_is_declined_and_nothing_is_raised() -> Result<()> {
+    let site = SurgeSite::new("surge-scaled-twice").await?;
+    let (kubectl, autoscalers) = (&site.namespace.kubectl, [APP, "second"]);
+    for name in autoscalers {
+        kubectl.apply(&autoscaler(name)).await?;
+    }
+    let _interceptor = site.start().await?;
+    let (pod, node) = site.registered_pod().await?;
+    kubectl.apply(&named_node_maintenance("surge-scaled-twice", "Drain", &[&node])).await?;
+    let requests = eviction_requests(&site.namespace.client, &site.namespace.name);
+    let is_declined = |request: Option<&DynamicObject>| {
+        request.is_some_and(|request| {
+            request.data["status"]["activeInterceptors"][0] == "imperative-eviction.k8s.io"
+        })
+    };
+    until(requests, &pod, LIMIT, "with the next interceptor", is_declined).await?;
+    let entry = site.entry(&pod).await?;
+    ensure!(entry["message"] == "more than one HorizontalPodAutoscaler scales Deployment only", "{entry}");
+    for name in autoscalers {
+        let kept = kubectl.object("hpa", name).await?;
+        let is_kept =
+            kept["spec"]["minReplicas"] == 1 && kept["metadata"]["annotations"].get(RECORD).is_none();
+        ensure!(is_kept, "{kept}");
+    }
+    ensure!(record(&site.deployment().await?).is_none(), "there is a surge");
+    site.end("surge-scaled-twice").await
 }
 
 /// The second replica finds no node, so that the record stands when the interceptor is killed. Another one goes on.
@@ -282,6 +305,15 @@ fn ready(deployment: &Deployment) -> Option<i32> {
 
 fn record(deployment: &Deployment) -> Option<&String> {
     deployment.annotations().get(RECORD)
+}
+
+/// An autoscaler of the Deployment, which follows its minReplicas.
+fn autoscaler(name: &str) -> Value {
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": APP});
+    json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": name},
+        "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 2},
+    })
 }
 
 /// A Deployment of two replicas that never run, with a record that somebody made up.

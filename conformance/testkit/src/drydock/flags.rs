@@ -1,12 +1,13 @@
 //! The flags with which our programs run in a host.
 
 use std::path::PathBuf;
+use std::sync::PoisonError;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{APISERVER, Drydock, MANAGER, NAMESPACE, StorageChoice};
-use crate::host::{audit, free_ports, repository};
+use crate::host::{audit, repository};
 
 /// The audience of tokens for our API server, and the host's own.
 const AUDIENCES: [&str; 2] =
@@ -16,7 +17,8 @@ const TOKEN_DURATION: &str = "--duration=240h";
 
 impl Drydock {
     pub(super) fn apiserver_flags(&self) -> Result<Vec<String>> {
-        let mut flags = self.common_flags(APISERVER, self.port)?;
+        let mut flags = self.common_flags(APISERVER)?;
+        flags.push(format!("--secure-port={}", self.port));
         flags.push(format!("--cert-dir={}", self.dir().join(APISERVER).display()));
         flags.extend(self.audit_flags()?);
         flags.push(format!("--api-audiences={}", AUDIENCES.join(",")));
@@ -41,20 +43,34 @@ impl Drydock {
         Ok([format!("--audit-policy-file={file}"), format!("--audit-log-path={log}")])
     }
 
-    pub(super) fn manager_flags(&self, process: &str) -> Result<Vec<String>> {
-        let port = free_ports(1)?.first().copied().context("no free port")?;
-        let mut flags = self.common_flags(MANAGER, port)?;
+    /// The flags of a controller manager, and the port in them, which is that of its first start.
+    pub(super) fn manager_flags(&self, process: &str) -> Result<(Vec<String>, u16)> {
+        let mut flags = self.common_flags(MANAGER)?;
         flags.push(format!("--cert-dir={}", self.dir().join(process).display()));
         flags.push("--leader-elect=true".into());
         flags.push("--direct-to-apiservice=true".into());
         flags.push(format!("--apiservice-token-file={}", self.token_file()?.display()));
+        // Tests start it beside the controller manager, as deploy/components/surge does.
+        flags.push("--served-interceptor-names=surge.coordination.k8s.io".into());
         // Where nobody stands by, no machine is so busy that the lease is lost.
         let [duration, deadline, retry] =
             if self.options.standby { ["5s", "4s", "500ms"] } else { ["10m", "9m", "2s"] };
         flags.push(format!("--leader-elect-lease-duration={duration}"));
         flags.push(format!("--leader-elect-renew-deadline={deadline}"));
         flags.push(format!("--leader-elect-retry-period={retry}"));
-        Ok(flags)
+        let port = self.manager_port(process)?;
+        flags.push(format!("--secure-port={port}"));
+        Ok((flags, port))
+    }
+
+    fn manager_port(&self, process: &str) -> Result<u16> {
+        let mut ports = self.manager_ports.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(port) = ports.get(process) {
+            return Ok(*port);
+        }
+        let port = self.host.free_port()?;
+        ports.insert(process.to_owned(), port);
+        Ok(port)
     }
 
     /// Writes the kubeconfig of one of our programs, with the rights of its service account.
@@ -63,12 +79,11 @@ impl Drydock {
         self.host.kubeconfig(&user, &["system:serviceaccounts", "system:serviceaccounts:drydock-system"])
     }
 
-    fn common_flags(&self, name: &str, port: u16) -> Result<Vec<String>> {
+    fn common_flags(&self, name: &str) -> Result<Vec<String>> {
         let mut flags = vec![
             format!("--kubeconfig={}", self.kubeconfig_of(name)?.display()),
             "--bind-address=127.0.0.1".into(),
             format!("--v={}", self.options.verbosity),
-            format!("--secure-port={port}"),
         ];
         flags.extend(self.options.heartbeat_deadline.iter().map(|d| format!("--heartbeat-deadline={d}")));
         Ok(flags)

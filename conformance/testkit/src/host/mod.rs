@@ -9,13 +9,13 @@ pub mod programs;
 
 pub use config::kubeconfig;
 pub use pki::{CertificateFiles, Pki};
-pub use ports::free_ports;
+pub use ports::{OwnPorts, free_ports};
 pub use process::{Process, Processes};
 pub use programs::{OnStart, StartPhase};
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -40,6 +40,8 @@ pub struct TestHost {
     /// Whether the audit log has all requests of our programs.
     audits_programs: bool,
     port: u16,
+    /// Dropped after the processes have ended.
+    ports: Mutex<OwnPorts>,
 }
 
 impl TestHost {
@@ -59,18 +61,22 @@ impl TestHost {
     }
 
     async fn start_with(audits_programs: bool, on_start: OnStart<'_>) -> Result<Arc<TestHost>> {
-        let ports = free_ports(6)?;
+        let ports = OwnPorts::take(6)?;
         let mut host = TestHost::lay_out(ports[2], format!("http://127.0.0.1:{}", ports[0]))?;
         host.audits_programs |= audits_programs;
-        programs::start_all(&host, &ports, on_start).await?;
+        let of_programs = ports.to_vec();
+        host.ports = Mutex::new(ports);
+        programs::start_all(&host, &of_programs, on_start).await?;
         Ok(Arc::new(host))
     }
 
     /// Starts an etcd and a kube-apiserver, but no controllers: what a client writes stays as it is.
     pub async fn start_without_controllers() -> Result<Arc<TestHost>> {
-        let ports = free_ports(3)?;
-        let host = TestHost::lay_out(ports[2], format!("http://127.0.0.1:{}", ports[0]))?;
-        programs::start_api(&host, [ports[0], ports[1], ports[2]], &|_, _| {}).await?;
+        let ports = OwnPorts::take(3)?;
+        let of_programs = [ports[0], ports[1], ports[2]];
+        let mut host = TestHost::lay_out(ports[2], format!("http://127.0.0.1:{}", ports[0]))?;
+        host.ports = Mutex::new(ports);
+        programs::start_api(&host, of_programs, &|_, _| {}).await?;
         Ok(Arc::new(host))
     }
 
@@ -84,7 +90,13 @@ impl TestHost {
         let kept = std::env::var_os("DRYDOCK_AUDIT_LOGS").map(PathBuf::from);
         let name = dir.file_name().unwrap_or_default().to_owned();
         let audit_log = kept.as_ref().map_or_else(|| dir.join("audit.log"), |kept| kept.join(name));
-        Ok(TestHost { dir, bin, pki, url, etcd, processes, audit_log, audits_programs: kept.is_some(), port })
+        let (audits_programs, ports) = (kept.is_some(), Mutex::default());
+        Ok(TestHost { dir, bin, pki, url, etcd, processes, audit_log, audits_programs, port, ports })
+    }
+
+    /// Returns a free port for another of its processes. Nobody else gets it before the host has ended.
+    pub fn free_port(&self) -> Result<u16> {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner).take_another()
     }
 
     /// The one host that all tests of a process share; it is stopped when the process ends, however it ends.

@@ -2,8 +2,11 @@
 //!
 //! Each has a process group of its own, so that Ctrl-C reaches this process alone, which stops them in order. A **reaper**
 //! ends what is left after a panic, after `kill -9`, and of a host in a static, which is never dropped: a shell that reads
-//! from a pipe which closes when this process is gone. It then kills the pids in a file, and removes the folder. As nobody
-//! waits for these, it adds their lines of /proc/PID/stat to the file that `DRYDOCK_CPU_LOG` names, if it is set.
+//! from a pipe which closes when this process is gone. It then kills the pids in a file, and removes the folder. If
+//! `DRYDOCK_CPU_LOG` is set, the reaper first adds the line of /proc/PID/stat of each pid to the file of that name, because
+//! nobody waits for these processes. If `DRYDOCK_LOGS` names a folder, the reaper copies the logs of the processes there before
+//! it removes them. The copy has the name of the host's folder, and a file `started-by` with the name of the test that started
+//! the host.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -34,12 +37,19 @@ for p in $(cat "$1/pids" 2>/dev/null); do
     if [ -n "$DRYDOCK_CPU_LOG" ]; then cat "/proc/$p/stat" >>"$DRYDOCK_CPU_LOG" 2>/dev/null; fi
     kill -9 "$p"
 done
+if [ -d "$DRYDOCK_LOGS" ]; then
+    cp -r "$1/logs" "$DRYDOCK_LOGS/${1##*/}"
+    if [ -f "$1/drydock/audit.log" ]; then cp "$1/drydock/audit.log" "$DRYDOCK_LOGS/${1##*/}"; fi
+fi
 if [ -z "$DRYDOCK_KEEP" ]; then rm -rf "$1"; fi"#;
 
 impl Processes {
     /// Starts the reaper. No process runs yet.
     pub fn new(dir: &Path) -> Result<Processes> {
         std::fs::create_dir_all(dir.join("logs"))?;
+        // Each test has a thread with its name.
+        let thread = std::thread::current();
+        std::fs::write(dir.join("logs/started-by"), thread.name().unwrap_or("an unnamed thread"))?;
         std::fs::write(dir.join("pids"), "")?;
         let reaper = Command::new("sh")
             .args(["-c", REAPER, "reaper"])
@@ -174,5 +184,42 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_say_which_test_started_the_programs() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let _processes = Processes::new(dir.path())?;
+        let test = std::fs::read_to_string(dir.path().join("logs/started-by"))?;
+        assert!(test.ends_with("logs_say_which_test_started_the_programs"), "{test}");
+        Ok(())
+    }
+
+    /// The logs of a live test that failed went with the folder of its host.
+    #[test]
+    fn the_reaper_copies_logs_into_the_folder_that_asks_for_them_and_removes_the_others() -> Result<()> {
+        let [host, kept] = [tempfile::tempdir()?.keep(), tempfile::tempdir()?.keep()];
+        for (folder, file) in [("logs", "etcd.log"), ("drydock", "audit.log")] {
+            std::fs::create_dir(host.join(folder))?;
+            std::fs::write(host.join(folder).join(file), file)?;
+        }
+        let mut reaper = Command::new("sh");
+        reaper
+            .args(["-c", REAPER, "reaper"])
+            .arg(&host)
+            .env("DRYDOCK_LOGS", &kept)
+            .env_remove("DRYDOCK_KEEP");
+        assert!(reaper.stdin(Stdio::null()).status()?.success());
+        let copied = kept.join(host.file_name().context("no name")?);
+        for file in ["etcd.log", "audit.log"] {
+            assert_eq!(std::fs::read_to_string(copied.join(file))?, file);
+        }
+        assert!(!host.exists());
+        Ok(std::fs::remove_dir_all(kept)?)
     }
 }

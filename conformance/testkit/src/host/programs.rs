@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::{TestHost, audit, repository};
-use crate::wait::{LIMIT, http_ready, https_ready, server_ready};
+use crate::wait::{LIMIT, http_ready, https_ready, server_ready, unless_ended};
 
 /// The host's API server.
 pub(super) const APISERVER: &str = "kube-apiserver";
@@ -38,7 +38,8 @@ pub(super) async fn start_api(host: &TestHost, ports: [u16; 3], on_start: OnStar
     write_files(host)?;
     on_start("etcd", StartPhase::Started);
     host.processes.start("etcd", &host.bin.join("etcd"), &etcd_flags(host, etcd, peer))?;
-    http_ready(&format!("127.0.0.1:{etcd}"), "/health", LIMIT).await?;
+    let address = format!("127.0.0.1:{etcd}");
+    unless_ended(&host.processes, "etcd", http_ready(&address, "/health", LIMIT)).await?;
     on_start("etcd", StartPhase::Serves);
     on_start(APISERVER, StartPhase::Started);
     start_apiserver(host, secure).await?;
@@ -61,16 +62,21 @@ pub(super) async fn start_all(host: &TestHost, ports: &[u16], on_start: OnStart<
     start(KWOK, &kwok_flags(&host.kubeconfig(KUBELETS, &["system:masters"])?, kwok))?;
     let kwok = format!("127.0.0.1:{kwok}");
     let all = futures::future::try_join3(
-        serves(CONTROLLER_MANAGER, https_ready(manager, "/healthz", LIMIT), on_start),
-        serves(SCHEDULER, https_ready(scheduler, "/healthz", LIMIT), on_start),
-        serves(KWOK, http_ready(&kwok, "/healthz", LIMIT), on_start),
+        serves(host, CONTROLLER_MANAGER, https_ready(manager, "/healthz", LIMIT), on_start),
+        serves(host, SCHEDULER, https_ready(scheduler, "/healthz", LIMIT), on_start),
+        serves(host, KWOK, http_ready(&kwok, "/healthz", LIMIT), on_start),
     );
-    all.await.map(drop).with_context(|| host.processes.ended_processes())
+    all.await.map(drop)
 }
 
 /// Waits until a program serves, and reports it.
-async fn serves(name: &str, ready: impl Future<Output = Result<()>>, on_start: OnStart<'_>) -> Result<()> {
-    ready.await?;
+async fn serves(
+    host: &TestHost,
+    name: &str,
+    ready: impl Future<Output = Result<()>>,
+    on_start: OnStart<'_>,
+) -> Result<()> {
+    unless_ended(&host.processes, name, ready).await?;
     on_start(name, StartPhase::Serves);
     Ok(())
 }

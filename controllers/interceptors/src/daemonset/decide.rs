@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::NAME;
 use super::deletions::{DeletionTime, Deletions};
-use super::targets::NodeTargets;
+use crate::node_targets::NodeTargets;
 use crate::target_pod::responsible;
 
 /// What is to be done about the pod of a request.

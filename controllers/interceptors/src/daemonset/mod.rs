@@ -17,6 +17,5 @@ mod reconciler;
 mod state;
 mod taint;
 mod taint_waits;
-mod targets;
 
 pub use reconciler::{NAME, READS, run};

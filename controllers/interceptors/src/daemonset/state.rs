@@ -1,6 +1,7 @@
 //! The state that the taint and the deletion of pods share: which pods are to leave which nodes, which were
 //! deleted, and which nodes wait for their taint.
 
+use drydock_api::node_maintenance::PodType;
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{ControllerContext, NodeWriteRefusals};
 use jiff::{SignedDuration, Timestamp};
@@ -8,14 +9,14 @@ use parking_lot::Mutex;
 
 use super::deletions::Deletions;
 use super::taint_waits::TaintWaits;
-use super::targets::DaemonSetTargets;
+use crate::node_targets::TargetIndex;
 
 /// State of the interceptor, which the workers of its two queues share.
 pub(super) struct DaemonSetState {
     /// The last deletions, which show the DaemonSets that put pods back.
     pub(super) deletions: Mutex<Deletions>,
     /// Which pods are being drained from which nodes.
-    pub(super) targets: DaemonSetTargets,
+    pub(super) targets: TargetIndex,
     /// Nodes whose taint is to be decided.
     pub(super) queue: WorkQueue<String>,
     /// Nodes whose taints cannot be changed.
@@ -52,7 +53,7 @@ impl DaemonSetState {
     pub(super) fn new(context: &ControllerContext) -> Self {
         Self {
             deletions: Mutex::default(),
-            targets: DaemonSetTargets::default(),
+            targets: TargetIndex::of(PodType::DaemonSet),
             queue: WorkQueue::new("daemonset_taint", &context.metrics, ExponentialBackoff::WRITES),
             refusals: NodeWriteRefusals::default(),
             waits: TaintWaits::default(),

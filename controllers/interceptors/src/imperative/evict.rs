@@ -1,21 +1,23 @@
 //! Takes requests out of the pool and sends their evictions.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_runtime::cache::api;
-use drydock_runtime::{ControllerContext, ObjectKey, Pod, find};
+use drydock_runtime::{ControllerContext, ObjectKey, Pod, find, pass_on_panic};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::Pod as HostPod;
 use k8s_openapi::api::policy::v1::Eviction;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Preconditions};
 use kube::Api;
 use kube::api::PostParams;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tokio_util::task::TaskTracker;
 use tracing::{debug, error};
 
+use super::asking_users::asking_users;
 use super::budget_check::BudgetCheck;
 use super::eviction_result::{EvictionResult, read};
 use super::machine::Sending;
@@ -25,27 +27,29 @@ use super::reconciler::ImperativeReconciler;
 /// inside the host.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(45);
 
-/// Longest time for which the host can pause all evictions.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
 /// Sends evictions until shutdown, then waits for those in flight.
+///
+/// # Panics
+/// The result of an eviction cannot be noted: its slot would stay taken.
 pub(super) async fn dispatch(reconciler: Arc<ImperativeReconciler>) {
-    let stop = reconciler.context.shutdown.clone();
-    let tasks = TaskTracker::new();
+    let stop = reconciler.context.tasks.shutdown().clone();
+    let mut evictions = JoinSet::new();
     loop {
         let now = Instant::now();
         while let Some(key) = take(&reconciler, now) {
-            tasks.spawn(serve(reconciler.clone(), key));
+            evictions.spawn(serve(reconciler.clone(), key));
         }
         let pause = reconciler.pool.lock().paused_until(now);
         tokio::select! {
             () = stop.cancelled() => break,
             () = reconciler.pool_changed.notified() => {}
+            Some(ended) = evictions.join_next() => pass_on_panic(ended),
             () = tokio::time::sleep_until(pause.unwrap_or(now)), if pause.is_some() => {}
         }
     }
-    tasks.close();
-    tasks.wait().await;
+    while let Some(ended) = evictions.join_next().await {
+        pass_on_panic(ended);
+    }
 }
 
 fn take(reconciler: &ImperativeReconciler, now: Instant) -> Option<ObjectKey> {
@@ -76,7 +80,7 @@ async fn serve(reconciler: Arc<ImperativeReconciler>, key: ObjectKey) {
         let overload = result.is_some_and(EvictionResult::is_overload);
         pool.finish(&key, overload, began.elapsed(), Instant::now());
         if let Some(EvictionResult::Throttled(after)) = result {
-            pool.pause(Instant::now() + after.unwrap_or(Duration::from_secs(1)).min(LONGEST_PAUSE));
+            pool.pause(Instant::now() + after.unwrap_or(Duration::from_secs(1)));
         }
     }
     reconciler.answered(&key, asked);
@@ -100,7 +104,8 @@ async fn ask(reconciler: &ImperativeReconciler, key: &ObjectKey) -> Option<(Evic
     if let Some(result) = known {
         return Some((result, seen.check));
     }
-    let result = evict(&reconciler.context, &target, &pod.uid).await;
+    let users = asking_users(&request, pod, &reconciler.targets);
+    let result = evict(&reconciler.context, &target, eviction(&target, &pod.uid, users)).await;
     debug!(request = %key, pod = %target, answer = result.kind(), "eviction");
     reconciler.metrics.answered(result.kind());
     Some((result, seen.check))
@@ -119,9 +124,9 @@ async fn look_live(context: &ControllerContext, pod: &ObjectKey, uid: &str) -> O
     }
 }
 
-async fn evict(context: &ControllerContext, pod: &ObjectKey, uid: &str) -> EvictionResult {
+async fn evict(context: &ControllerContext, pod: &ObjectKey, body: Eviction) -> EvictionResult {
     let api: Api<HostPod> = Api::namespaced(context.evictions.clone(), &pod.namespace);
-    let (params, body) = (PostParams::default(), eviction(pod, uid));
+    let params = PostParams::default();
     let asked = api.create_subresource("eviction", &pod.name, &params, &body);
     match tokio::time::timeout(ANSWERS_WITHIN, asked).await {
         Ok(result) => read(result),
@@ -129,16 +134,17 @@ async fn evict(context: &ControllerContext, pod: &ObjectKey, uid: &str) -> Evict
     }
 }
 
-/// The eviction of the pod with this UID, and not of a later one with its name.
+/// The eviction of the pod with this UID, and not of a later one with its name. The users who ask for it are in its annotations.
 ///
 /// `Api::evict` is not used: it sends the options as `delete_options`, a field that no host knows, so that
 /// every host ignores the precondition (kube-core 5, subresource.rs).
-fn eviction(pod: &ObjectKey, uid: &str) -> Eviction {
+fn eviction(pod: &ObjectKey, uid: &str, users: BTreeMap<String, String>) -> Eviction {
     let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
     Eviction {
         metadata: ObjectMeta {
             name: Some(pod.name.to_string()),
             namespace: Some(pod.namespace.to_string()),
+            annotations: Some(users).filter(|users| !users.is_empty()),
             ..ObjectMeta::default()
         },
         delete_options: Some(DeleteOptions {
@@ -151,9 +157,13 @@ fn eviction(pod: &ObjectKey, uid: &str) -> Eviction {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use drydock_api::eviction_request::RequesterUser;
+    use drydock_api::eviction_request::requester_users::USER_ANNOTATION;
+    use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
     use drydock_runtime::testing::{context, failure, unknown_path};
     use serde_json::json;
 
+    use super::super::testing::{accepted, pod, request};
     use super::*;
 
     /// The answer to an eviction was lost, and the controller concluded that the pod was gone: it did not
@@ -169,9 +179,35 @@ mod tests {
 
     #[test]
     fn an_eviction_is_bound_to_the_uid_in_the_field_that_the_host_reads() {
-        let sent = serde_json::to_value(eviction(&ObjectKey::new("ns", "db-0"), "u-1")).unwrap();
+        let sent = eviction(&ObjectKey::new("ns", "db-0"), "u-1", BTreeMap::new());
+        let sent = serde_json::to_value(sent).unwrap();
         assert_eq!(sent["deleteOptions"], json!({ "preconditions": { "uid": "u-1" } }));
         assert_eq!(sent["metadata"], json!({ "name": "db-0", "namespace": "ns" }));
         assert_eq!((&sent["apiVersion"], &sent["kind"]), (&json!("policy/v1"), &json!("Eviction")));
+    }
+
+    /// Policies of the host that judge by the user saw the account of the controllers alone.
+    #[tokio::test(start_paused = true)]
+    async fn the_eviction_that_is_sent_names_the_users_who_ask_for_it() {
+        let (tell, mut sent) = tokio::sync::mpsc::channel(1);
+        let context = context(move |_, path, body| {
+            if path.contains("/eviction?") || path.ends_with("/eviction") {
+                let _ = tell.try_send(body);
+                return accepted();
+            }
+            (200, serde_json::to_value(request("p")).unwrap())
+        });
+        let queue = WorkQueue::new("q", &context.metrics, ExponentialBackoff::WRITES);
+        let reconciler = ImperativeReconciler::new(context.clone(), queue);
+        context.caches.pods.apply(pod("p"));
+        let mut request = request("p");
+        request.spec.requester_users =
+            vec![RequesterUser { requester: "r.example.com".into(), username: "bob".into() }];
+        context.caches.requests.apply(request);
+        let key = ObjectKey::new("ns", "p");
+        reconciler.reconcile(key.clone()).await.unwrap();
+        ask(&reconciler, &key).await;
+        let sent = sent.recv().await.unwrap();
+        assert_eq!(sent["metadata"]["annotations"], json!({ (format!("{USER_ANNOTATION}0")): "bob" }));
     }
 }

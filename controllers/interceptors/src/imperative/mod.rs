@@ -7,6 +7,7 @@
 //!              └─────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 
+mod asking_users;
 mod attempts;
 mod budget_check;
 mod budget_index;
@@ -42,8 +43,7 @@ use reconciler::ImperativeReconciler;
 /// Name of the interceptor.
 pub const NAME: &str = IMPERATIVE_EVICTION;
 /// The caches that are read.
-pub const READS: Select =
-    Select { pods: true, daemon_sets: true, budgets: true, requests: true, ..Select::NONE };
+pub const READS: Select = Select { nodes: false, ..Select::ALL };
 /// Requests worked on at once; evictions have a limit of their own.
 const PARALLEL_WORKERS: usize = 64;
 
@@ -53,14 +53,14 @@ pub async fn run(context: ControllerContext) {
     context.caches.wait_until_synced(READS).await;
     let reconciler = Arc::new(ImperativeReconciler::new(context.clone(), queue.clone()));
     subscribe(&context, &reconciler, &queue);
-    let dispatcher = context.tasks.spawn(evict::dispatch(reconciler.clone()));
+    let evictions = evict::dispatch(reconciler.clone());
     let work = move |key| {
         let reconciler = reconciler.clone();
         async move { reconciler.reconcile(key).await }.boxed()
     };
-    run_workers(&context, queue, PARALLEL_WORKERS, work).await;
-    // The dispatcher ends with the same token.
-    let _ = dispatcher.await;
+    // Both end at shutdown. A panic in the work on one request, or in one eviction, is caught where it happens. Any other
+    // ends the task of both, and so the program.
+    tokio::join!(run_workers(&context, queue, PARALLEL_WORKERS, work), evictions);
 }
 
 /// Whether the request is ours to act on.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::node_maintenance::PodType;
 use drydock_runtime::queue::WorkQueue;
 use drydock_runtime::{
     Cacheable, CallError, ControllerContext, ObjectChange, ObjectKey, Pod, PodDisruptionBudget, Requeue,
@@ -21,6 +22,7 @@ use super::machine::{self, EvictionEffects, EvictionEvent, OwnReport, PodAndBudg
 use super::metrics::Metrics;
 use super::pool::EvictionPool;
 use super::{NAME, is_ours};
+use crate::node_targets::TargetIndex;
 use crate::report::{Audience, ProgressUpdate, REFUSED_REPORT_RETRY, Reporter, at, earliest, gone};
 use crate::target_pod::target_of;
 
@@ -36,6 +38,8 @@ pub(super) struct ImperativeReconciler {
     pub(super) pool_changed: Notify,
     pub(super) metrics: Metrics,
     pub(super) waiters: Mutex<BudgetWaiters>,
+    /// Which pods are being drained from which nodes, for the users whom an eviction names.
+    pub(super) targets: TargetIndex,
     budgets: Arc<RwLock<BudgetIndex>>,
     reporter: Reporter,
 }
@@ -44,6 +48,8 @@ impl ImperativeReconciler {
     pub(super) fn new(context: ControllerContext, queue: WorkQueue<ObjectKey>) -> Self {
         let metrics = Metrics::register(&context.metrics);
         let budgets = Arc::new(RwLock::new(BudgetIndex::default()));
+        let targets = TargetIndex::of(PodType::Default);
+        targets.follow(&context.caches.maintenances);
         let index = budgets.clone();
         context
             .caches
@@ -57,6 +63,7 @@ impl ImperativeReconciler {
             pool_changed: Notify::new(),
             metrics,
             waiters: Mutex::default(),
+            targets,
             budgets,
         }
     }

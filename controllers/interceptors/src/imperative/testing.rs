@@ -58,11 +58,12 @@ impl RunningInterceptor {
         budgets.iter().for_each(|budget| context.caches.budgets.apply(budget.clone()));
         pods.iter().for_each(|name| context.caches.pods.apply(pod(name)));
         pods.iter().for_each(|name| context.caches.requests.apply(request_at(name, context.clock.now())));
-        let HostCaches { pods, budgets, requests, .. } = &context.caches;
+        let HostCaches { pods, budgets, requests, maintenances, .. } = &context.caches;
         context.caches.daemon_sets.finish_list(&Default::default());
         pods.finish_list(&pods.all().iter().map(|pod| pod.key()).collect());
         budgets.finish_list(&budgets.all().iter().map(|budget| budget.key()).collect());
         requests.finish_list(&requests.all().iter().map(|request| request.key()).collect());
+        maintenances.finish_list(&Default::default());
         tokio::spawn(run(context.clone()));
         Self { context, asked }
     }
@@ -96,7 +97,7 @@ impl RunningInterceptor {
 
 impl Drop for RunningInterceptor {
     fn drop(&mut self) {
-        self.context.shutdown.cancel();
+        self.context.tasks.shutdown().cancel();
     }
 }
 

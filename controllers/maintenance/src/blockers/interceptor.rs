@@ -170,7 +170,11 @@ pub(super) fn after_others(request: &EvictionRequest, why: BlockCause) -> BlockC
         1 => ((*last).to_owned() + " was", "it"),
         all => (format!("{last} and {} more were", all - 1), "they"),
     };
-    why.with_note(format!("{who} passed over before, because {it} did not report"))
+    let because = match transitions::ran_out_of_time(&request.status) {
+        true => "the time for interceptors was over".to_owned(),
+        false => format!("{it} did not report"),
+    };
+    why.with_note(format!("{who} passed over before, because {because}"))
 }
 
 fn waiting_for(request: &EvictionRequest, active: &InterceptorStatus, how: &str) -> BlockCause {
@@ -204,7 +208,8 @@ fn deadline(
     active: &InterceptorStatus,
 ) -> Option<Timestamp> {
     let last = last_sign(request, active).filter(|_| active.name != IMPERATIVE_EVICTION)?;
-    last.checked_add(view.config.heartbeat_deadline).ok()
+    let silent = last.checked_add(view.config.heartbeat_deadline).ok()?;
+    Some(transitions::interception_ends(&request.status).map_or(silent, |end| end.min(silent)))
 }
 
 fn last_sign(request: &EvictionRequest, active: &InterceptorStatus) -> Option<Timestamp> {

@@ -116,7 +116,7 @@ impl MaintenanceController {
     }
 
     async fn plan_until_stopped(self: Arc<Self>) {
-        let stop = self.writer.context.shutdown.clone();
+        let stop = self.writer.context.tasks.shutdown().clone();
         let mut memory = MachineMemory::default();
         let mut next: Option<Instant> = Some(Instant::now());
         while !stop.is_cancelled() {

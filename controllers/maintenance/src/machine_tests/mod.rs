@@ -24,6 +24,7 @@ mod silent;
 mod static_pods;
 mod status_too_large;
 mod strays;
+mod turns;
 mod types;
 mod types_recorded;
 mod unscheduled;
@@ -217,7 +218,9 @@ impl Sim {
     ) {
         let change = ObjectChange::between(old, new);
         self.world.since.steps.extend(RequestTransition::of(&change));
-        self.world.since.lost.extend(LostRequest::by(&change).map(|lost| (key, lost)));
+        if let Some(lost) = LostRequest::by(&change) {
+            self.world.since.note_lost(key, lost);
+        }
     }
 
     fn locate(&mut self) {

@@ -20,6 +20,9 @@ use crate::observed::asked_again::AskedAgain;
 pub(crate) use our_requests::OurRequests;
 pub(crate) use request_transition::RequestTransition;
 
+/// Most requests for one pod whose turns are kept until the next planning.
+const MAX_ENDED: usize = 16;
+
 /// Collects changes from watches and writes for the next planning.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObservedChanges {
@@ -43,6 +46,17 @@ pub(crate) struct ChangesSince {
     pub(crate) confirmed: HashSet<(String, PodType)>,
 }
 
+impl ChangesSince {
+    /// Notes a request that was lost. Of one for the same pod before it, the turns stay.
+    pub(crate) fn note_lost(&mut self, key: (String, String), mut lost: LostRequest) {
+        if let Some(before) = self.lost.remove(&key) {
+            lost.ended.extend(before.ended);
+            lost.ended.truncate(MAX_ENDED);
+        }
+        self.lost.insert(key, lost);
+    }
+}
+
 impl ObservedChanges {
     /// Notes the changes of these caches from now on.
     pub(crate) fn subscribe(&self, caches: &HostCaches) {
@@ -56,9 +70,9 @@ impl ObservedChanges {
             }
             let mut since = since.lock();
             since.steps.extend(step);
-            since.lost.extend(lost.map(|(lost, request)| {
-                ((request.metadata.namespace.clone(), request.metadata.name.clone()), lost)
-            }));
+            if let Some((lost, request)) = lost {
+                since.note_lost((request.metadata.namespace.clone(), request.metadata.name.clone()), lost);
+            }
         });
         let since = self.since.clone();
         caches.nodes.subscribe(move |change| {
@@ -105,7 +119,7 @@ impl PodLocation {
 }
 
 /// A request that lost our requester before it had ended: it may come and go between two plannings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LostRequest {
     /// UID of the request.
     pub(crate) request: String,
@@ -115,6 +129,8 @@ pub(crate) struct LostRequest {
     pub(crate) deleted: bool,
     /// The annotation of the next request, which counts this one.
     pub(crate) asked_again: Option<AskedAgain>,
+    /// The request as it was, and those for the same pod before it, if interceptors have had turns.
+    pub(crate) ended: Vec<Arc<EvictionRequest>>,
 }
 
 impl LostRequest {
@@ -131,6 +147,7 @@ impl LostRequest {
         let lost = new.is_none_or(|new| !new.has_requester(REQUESTER)) || (deleted && same.is_some());
         let target = old.spec.target.pod.as_ref().map(|pod| pod.name.clone()).unwrap_or_default();
         let asked_again = AskedAgain::after(old);
-        lost.then(|| Self { request: old.metadata.uid.clone(), target, deleted, asked_again })
+        let ended = if old.is_taken_up() { vec![old.clone()] } else { Vec::new() };
+        lost.then(|| Self { request: old.metadata.uid.clone(), target, deleted, asked_again, ended })
     }
 }

@@ -10,12 +10,14 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::eviction_request::transitions::turns_had;
 use drydock_runtime::Pod;
 use drydock_runtime::queue::ExponentialBackoff;
 use jiff::Timestamp;
 
 use crate::REQUESTER;
 use crate::observed::asked_again::AskedAgain;
+use crate::requests::turns::ShownTurns;
 use crate::world::WorldView;
 
 /// How long after a failure a pod is asked for again, by the number of failures in a row.
@@ -35,6 +37,8 @@ pub(crate) struct RequestFailures {
     /// UIDs of the existing requests from which we have withdrawn. If one of them has our requester, others
     /// put it there: anybody may write its name.
     left_requests: HashSet<String>,
+    /// The turns that the failed requests have given.
+    pub(crate) turns: ShownTurns,
 }
 
 /// How far a withdrawal of ours has come.
@@ -96,6 +100,7 @@ impl RequestFailures {
         let present: HashSet<&str> = pods().map(|pod| pod.uid.as_str()).collect();
         self.pods.retain(|uid, _| present.contains(uid.as_str()));
         self.asked_again.retain(|uid, _| present.contains(uid.as_str()));
+        self.turns.recall(view, &present);
         for pod in pods() {
             let key = (pod.namespace.clone(), pod.uid.clone());
             // Our requester in a request for another pod was put there by others.
@@ -104,6 +109,9 @@ impl RequestFailures {
                 let cause = if lost.deleted { FailureCause::Deleted } else { FailureCause::Withdrawn };
                 let failed = FailedRequest { cause, request: &lost.request, at: view.now, why: "" };
                 self.learn(pod, &failed, view.now);
+                for ended in &lost.ended {
+                    self.turns.add(&pod.uid, &turns_had(ended, view.now));
+                }
                 // Our own count comes before the one in the request, which anybody may write.
                 let counted = self.asked_again.get(&pod.uid).map(|asked| asked.once_more());
                 let again = counted.or(lost.asked_again).map(|asked| (pod.uid.clone(), asked));
@@ -112,12 +120,16 @@ impl RequestFailures {
             if let Some(request) = view.world.requests.get(&key) {
                 let before = self.of(pod).map(|failure| failure.request.clone());
                 self.learn_from(pod, request, view.now);
+                if request.is_evicted() {
+                    self.turns.add(&pod.uid, &turns_had(request, view.now));
+                }
                 let failed = self.of(pod).filter(|failure| failure.is_end_of(request));
                 if failed.is_some() && before.as_ref() != Some(&request.metadata.uid) {
                     self.count_again(pod, request);
                 }
             }
         }
+        self.turns.share_out(view);
         self.note_left(view);
         self.forget_withdrawn(view);
     }

@@ -4,6 +4,7 @@
 pub(crate) mod failures;
 pub(crate) mod outcomes;
 pub(crate) mod returns;
+pub(crate) mod turns;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,6 +53,8 @@ fn ask(
         let request = view.world.request(pod).map(|r| &**r);
         match failures.of(pod).filter(|failure| failure.holds_back(pod, request, view.now)) {
             Some(failure) => decision.wake_at(failure.again),
+            // The status that shows them wakes us.
+            None if request.is_none() && !failures.turns.are_shown(view, pod) => {}
             None => {
                 let Some(change) = change_for(pod, request, failures, &mut names) else { continue };
                 if let RequestChange::Ask { request: Some(request), .. } = &change {

@@ -41,9 +41,10 @@ impl Fitted {
     }
 }
 
-/// Bytes that the node statuses of a maintenance may have, beside the rest of the object.
-pub(crate) fn max_bytes(maintenance: &NodeMaintenance) -> usize {
-    let kept = json_len(&maintenance.metadata) + json_len(&maintenance.spec);
+/// Bytes that the node statuses of a maintenance may have, beside the rest of the object, of which `turns` bytes tell of
+/// turns.
+pub(crate) fn max_bytes(maintenance: &NodeMaintenance, turns: usize) -> usize {
+    let kept = json_len(&maintenance.metadata) + json_len(&maintenance.spec) + turns;
     let rest = kept + maintenance.metadata.trimmed_bytes + REST_OF_STATUS_BYTES;
     MAX_NODE_STATUSES_BYTES.min(MAX_OBJECT_BYTES.saturating_sub(rest))
 }

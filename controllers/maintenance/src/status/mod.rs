@@ -20,6 +20,7 @@ use drydock_api::node_maintenance::{
 };
 use drydock_api::text::number;
 use drydock_api::time::truncate_to_seconds;
+use drydock_machinery::object::json_len;
 use drydock_plan::{MaintenanceOutcome, NodeOutcome};
 use drydock_runtime::{Node, Pod};
 use jiff::Timestamp;
@@ -31,6 +32,7 @@ use crate::nodes::cordon::UncordonConflicts;
 use crate::nodes::gone::{GoneNodes, is_drained};
 use crate::nodes::gone_tally::GoneNodesTally;
 use crate::requests::outcomes::Outcomes;
+use crate::requests::turns::ShownTurns;
 use crate::world::WorldView;
 use crate::world::recorded::{self, LeftOut};
 
@@ -52,6 +54,7 @@ pub(crate) struct StatusSources<'m> {
     pub(crate) outcomes: &'m Outcomes,
     pub(crate) gone: &'m GoneNodes,
     pub(crate) emptied: &'m ConfirmedEmpty,
+    pub(crate) turns: &'m ShownTurns,
 }
 
 /// The memory of statuses between steps.
@@ -154,6 +157,7 @@ impl StatusBuilder<'_, '_> {
             let drained = self.drained_nodes(is_condition_true(&status.conditions, DRAINED));
             status.drained_nodes = number(drained).saturating_add(status.gone_nodes.drained);
         }
+        status.pod_turns = self.sources.turns.of_maintenance(&self.maintenance.metadata.name);
         status.node_statuses = fitted.statuses;
         (status, fitted.dropped)
     }
@@ -206,7 +210,8 @@ impl StatusBuilder<'_, '_> {
             ..(*status).clone()
         }));
         statuses.sort_by(|a, b| a.node_ref.cmp(&b.node_ref));
-        let of_object = fit::max_bytes(self.maintenance);
+        let turns = json_len(&self.sources.turns.of_maintenance(&self.maintenance.metadata.name));
+        let of_object = fit::max_bytes(self.maintenance, turns);
         let max_bytes = of_object.min(self.room);
         let mut fitted = fit::fit(statuses, &old, max_bytes);
         fitted.all_are_full = self.room < of_object;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use drydock_logging::NoAnswer;
 use drydock_serving::host::ConnectFailure;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
@@ -20,17 +21,22 @@ pub(super) enum DirectFailure {
     NotSent(ConnectFailure),
     /// It was answered with 503.
     Unavailable,
+    /// It was taken, and not answered.
+    NoAnswer(NoAnswer),
     /// No client could be made: the APIService's bundle or the token cannot be read.
     NoClient(String),
 }
 
 impl DirectFailure {
     /// Returns the failure that a result is. Any other error, and any other answer, is the request's own: the server
-    /// may have received it, or has judged it.
+    /// has judged it, or the connection was lost after it was sent, and the next request makes a new one.
     pub(super) fn of<B>(result: &kube::Result<Response<B>>) -> Option<Self> {
         match result {
             Ok(answer) => (answer.status() == StatusCode::SERVICE_UNAVAILABLE).then_some(Self::Unavailable),
-            Err(error) => ConnectFailure::of(error).map(Self::NotSent),
+            Err(error) => {
+                let silent = NoAnswer::of(error).cloned().map(Self::NoAnswer);
+                silent.or_else(|| ConnectFailure::of(error).map(Self::NotSent))
+            }
         }
     }
 
@@ -40,16 +46,19 @@ impl DirectFailure {
             Self::NotSent(ConnectFailure::Connect(_)) => "connect",
             Self::NotSent(ConnectFailure::Tls(_)) => "tls",
             Self::Unavailable => "unavailable",
+            Self::NoAnswer(_) => "no_answer",
             Self::NoClient(_) => NoServer::NAME,
         }
     }
 
-    /// Whether a request that failed so may be sent again. After a 503 the server says that it has done nothing, but one
-    /// that ends may have done it: a write is repeated if it does no harm to be made twice.
+    /// Whether a request that failed so may be sent again. With a 503 the server says that it has done nothing, but one
+    /// that ends may have done it, and one that does not answer too: a write is repeated if it does no harm to be made twice.
     pub(super) fn may_repeat(&self, request: &Parts, body: &[u8]) -> bool {
         match self {
             Self::NotSent(_) | Self::NoClient(_) => true,
-            Self::Unavailable => request.method == Method::GET || is_harmless_when_repeated(request, body),
+            Self::Unavailable | Self::NoAnswer(_) => {
+                request.method == Method::GET || is_harmless_when_repeated(request, body)
+            }
         }
     }
 }
@@ -60,6 +69,7 @@ impl fmt::Display for DirectFailure {
             Self::NotSent(ConnectFailure::Connect(why)) => write!(f, "no connection: {why}"),
             Self::NotSent(ConnectFailure::Tls(why)) => write!(f, "no TLS connection: {why}"),
             Self::Unavailable => f.write_str("answered 503"),
+            Self::NoAnswer(silent) => write!(f, "{silent}"),
             Self::NoClient(why) => f.write_str(why),
         }
     }
@@ -87,6 +97,8 @@ fn is_harmless_when_repeated(request: &Parts, body: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::time::Duration;
+
     use http::Request;
 
     use super::*;
@@ -108,6 +120,19 @@ mod tests {
         assert_eq!(DirectFailure::of(&answer(503)), Some(DirectFailure::Unavailable));
     }
 
+    fn unanswered() -> kube::Error {
+        let (request, waited) = ("GET /a".to_owned(), Duration::from_secs(75));
+        kube::Error::Service(Box::new(NoAnswer { request, waited, has_begun: false }))
+    }
+
+    /// A server that took every request and answered none was neither left nor reported.
+    #[test]
+    fn a_request_without_an_answer_is_a_failure() {
+        let failure = DirectFailure::of::<()>(&Err(unanswered())).unwrap();
+        assert_eq!(failure.name(), "no_answer");
+        assert_eq!(failure.to_string(), "GET /a: no answer within 75 s");
+    }
+
     /// The server may have done what a request asks for whose answer is lost.
     #[test]
     fn an_error_after_the_request_was_sent_is_the_requests_own() {
@@ -116,9 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_was_answered_is_sent_again_only_if_the_second_changes_nothing() {
+    fn a_write_that_may_have_been_made_is_sent_again_only_if_the_second_changes_nothing() {
+        let silent = DirectFailure::of::<()>(&Err(unanswered())).unwrap();
         let may = |method: &Method, body: &str| {
-            DirectFailure::Unavailable.may_repeat(&request(method, "merge-patch+json"), body.as_bytes())
+            let request = request(method, "merge-patch+json");
+            let [after_503, unanswered] =
+                [&DirectFailure::Unavailable, &silent].map(|it| it.may_repeat(&request, body.as_bytes()));
+            assert_eq!(after_503, unanswered, "{method} {body}");
+            after_503
         };
         assert!(may(&Method::GET, ""));
         assert!(may(&Method::POST, r#"{"metadata": {"name": "a"}}"#));

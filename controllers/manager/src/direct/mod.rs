@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Both ways lead to the same server, so that resourceVersions, fencing tokens and rights are the same on both. The
-//! aggregator is taken when no connection can be made, when TLS fails, and after a 503. Any other answer or error is the
-//! request's own.
+//! aggregator is taken when no connection can be made, when TLS fails, after a 503, and when a request gets no answer. Any other
+//! answer or error is the request's own.
 
 mod api_service;
 mod breaker;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use drydock_api::API_VERSION;
 use drydock_runtime::metrics::Metrics;
 use drydock_serving::host::service_client;
+use drydock_serving::tasks::ProgramTasks;
 use kube::{Api, Client};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -57,11 +58,12 @@ struct FallbackLabels {
 }
 
 impl DirectRoute {
-    /// Follows the APIService through `host` as long as the process runs. Requests carry the token in `token_file`.
-    pub fn follow(host: Client, token_file: PathBuf, metrics: &Metrics) -> Arc<Self> {
+    /// Follows the APIService through `host` until shutdown. Requests carry the token in `token_file`.
+    pub fn follow(host: Client, token_file: PathBuf, metrics: &Metrics, tasks: &ProgramTasks) -> Arc<Self> {
         let route = Arc::new(Self::unknown(host.clone(), token_file, metrics));
         let follower = route.clone();
-        tokio::spawn(api_service::follow(Api::all(host), move |found| follower.set(found)));
+        let follow = api_service::follow(Api::all(host), move |found| follower.set(found));
+        tasks.spawn_endless("reflector of the APIService", follow);
         route
     }
 
@@ -71,7 +73,7 @@ impl DirectRoute {
         let through_aggregator = metrics.add(
             "drydock_apiservice_fallback",
             "Requests for our kinds that went through the host's aggregator, by why not straight to the API server: \
-             connect, tls, unavailable (503), apiservice (it names no server that can be verified)",
+             connect, tls, unavailable (503), no_answer, apiservice (it names no server that can be verified)",
         );
         Self {
             host,
@@ -127,7 +129,7 @@ impl DirectRoute {
         }
     }
 
-    /// Records that a request could not be sent, or was answered 503.
+    /// Records that a request could not be sent, was answered 503, or was not answered.
     pub(super) fn failed(
         &self,
         attempt: Attempt,

@@ -5,11 +5,13 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::time::Duration;
 
+use drydock_logging::NoAnswer;
 use drydock_runtime::metrics::Metrics;
 use drydock_serving::auth::authn::Peer;
 use drydock_serving::clock::testing::{StoppedClock, pass};
 use drydock_serving::host::ServiceRef;
 use drydock_serving::serve::{self, Bounds, RequestHandler};
+use drydock_serving::tasks::ProgramTasks;
 use drydock_serving::tls::{CertificateSource, server_config};
 use http::{HeaderMap, StatusCode, header};
 use serde_json::json;
@@ -22,9 +24,9 @@ use crate::direct::api_service::NoServer;
 const PATH: &str = "/apis/coordination.k8s.io/v1alpha1/nodemaintenances/a";
 const HOSTS: u16 = 202;
 
-/// An API server: it answers with a code, and records who asked.
+/// An API server: it answers with a code, or not at all, and records who asked.
 struct ApiServer {
-    code: Mutex<StatusCode>,
+    code: Mutex<Option<StatusCode>>,
     /// The connection and the headers of each request.
     asked: Mutex<Vec<(u64, HeaderMap)>>,
     port: u16,
@@ -37,8 +39,10 @@ impl RequestHandler for Recorder {
     async fn handle(&self, request: Request<Self::Body>, peer: &Peer) -> Response<Self::Body> {
         let connection = peer.origin(std::time::Instant::now()).connection;
         self.0.asked.lock().push((connection, request.headers().clone()));
+        let code = *self.0.code.lock();
+        let Some(code) = code else { return std::future::pending().await };
         let mut answer = Response::new(Self::Body::empty());
-        *answer.status_mut() = *self.0.code.lock();
+        *answer.status_mut() = code;
         answer
     }
 }
@@ -50,11 +54,12 @@ impl ApiServer {
         let dir = tempfile::tempdir().unwrap();
         let (cert_dir, names) = (dir.path().to_owned(), vec!["a.n.svc".to_owned()]);
         let source = CertificateSource { files: None, cert_dir, names };
-        let tls = server_config(source.certificate().unwrap()).unwrap();
+        let tls =
+            server_config(source.certificate(&ProgramTasks::new(CancellationToken::new())).unwrap()).unwrap();
         let listener = serve::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         std::fs::write(dir.path().join("token"), "the token").unwrap();
-        let (code, asked) = (Mutex::new(StatusCode::OK), Mutex::default());
+        let (code, asked) = (Mutex::new(Some(StatusCode::OK)), Mutex::default());
         let server = Arc::new(Self { code, asked, port, dir });
         let (recorder, never) = (Arc::new(Recorder(server.clone())), CancellationToken::new());
         tokio::spawn(serve::serve(listener, tls, recorder, never, Bounds::default()));
@@ -62,7 +67,12 @@ impl ApiServer {
     }
 
     fn answer(&self, code: u16) {
-        *self.code.lock() = StatusCode::from_u16(code).unwrap();
+        *self.code.lock() = Some(StatusCode::from_u16(code).unwrap());
+    }
+
+    /// Takes requests from now on, and answers none.
+    fn hang(&self) {
+        *self.code.lock() = None;
     }
 
     fn connections(&self) -> Vec<u64> {
@@ -110,8 +120,24 @@ impl Setup {
     }
 
     async fn send(&self, method: &str, path: &str, body: &str) -> u16 {
+        self.try_send(method, path, body).await.unwrap()
+    }
+
+    async fn try_send(&self, method: &str, path: &str, body: &str) -> kube::Result<u16> {
         let request = Request::builder().method(method).uri(path).body(Body::from(body.as_bytes().to_vec()));
-        self.client.send(request.unwrap()).await.unwrap().status().as_u16()
+        Ok(self.client.send(request.unwrap()).await?.status().as_u16())
+    }
+
+    /// Sends a request to a server that hangs, until it is not waited for any more.
+    async fn send_in_vain(&self, method: &str, body: &str) -> kube::Result<u16> {
+        let before = self.server.connections().len();
+        let silence = async {
+            while self.server.connections().len() == before {
+                tokio::task::yield_now().await;
+            }
+            pass(Duration::from_secs(76)).await;
+        };
+        tokio::join!(self.try_send(method, PATH, body), silence).0
     }
 
     async fn get(&self) -> u16 {
@@ -173,6 +199,39 @@ async fn a_replica_that_answers_503_is_left() {
     let connections = setup.server.connections();
     assert_eq!(connections[0], connections[1]);
     assert_ne!(connections[1], connections[2], "the connection of the 503 is used no more");
+}
+
+/// Each request went to the same server again, over the same connection, and the aggregator was asked for none.
+#[tokio::test]
+async fn a_replica_that_takes_requests_and_answers_none_is_left() {
+    let setup = Setup::new().await;
+    assert_eq!(setup.get().await, 200);
+    setup.server.hang();
+    assert_eq!(setup.send_in_vain("GET", "").await.unwrap(), HOSTS);
+    assert_eq!(setup.fallbacks("no_answer"), 1);
+    setup.server.answer(200);
+    setup.straight_again().await;
+    let connections = setup.server.connections();
+    assert_eq!(connections[0], connections[1]);
+    assert_ne!(connections[1], connections[2], "the connection without an answer is used no more");
+}
+
+#[tokio::test]
+async fn a_write_without_an_answer_is_made_again_only_if_that_does_no_harm() {
+    let setup = Setup::new().await;
+    setup.server.hang();
+    let error = setup.send_in_vain("DELETE", "").await.unwrap_err();
+    assert!(NoAnswer::of(&error).is_some_and(|silent| silent.request.starts_with("DELETE ")), "{error:?}");
+    // The pause lasts as long as the clock stands still.
+    let clock = StoppedClock::stop();
+    assert!(setup.aggregated.lock().is_empty());
+    assert_eq!(setup.send("DELETE", PATH, "").await, HOSTS, "the next request takes the other route");
+    drop(clock);
+    setup.server.answer(200);
+    setup.straight_again().await;
+    setup.server.hang();
+    let bound_to_a_uid = r#"{"preconditions": {"uid": "u"}}"#;
+    assert_eq!(setup.send_in_vain("DELETE", bound_to_a_uid).await.unwrap(), HOSTS);
 }
 
 /// The outcome of a write that a server answered with 503 while it ended is not certain.

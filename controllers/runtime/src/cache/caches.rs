@@ -2,9 +2,8 @@
 
 use drydock_api::eviction_request::EvictionRequest;
 use drydock_api::node_maintenance::NodeMaintenance;
+use drydock_serving::tasks::ProgramTasks;
 use kube::Client;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::cacheable::Cacheable;
 use super::reflector::{reflect, reflect_into};
@@ -83,9 +82,9 @@ impl Default for HostCaches {
 }
 
 impl HostCaches {
-    /// Starts feeding the selected stores until `stop`. Returns at once; nothing need be reachable yet.
-    pub fn start(&self, client: &Client, select: Select, tasks: &TaskTracker, stop: &CancellationToken) {
-        let reflectors = Reflectors { client, tasks, stop };
+    /// Starts feeding the selected stores until shutdown. Returns at once; nothing need be reachable yet.
+    pub fn start(&self, client: &Client, select: Select, tasks: &ProgramTasks) {
+        let reflectors = Reflectors { client, tasks };
         reflectors.start(&self.daemon_sets, select.daemon_sets);
         if select.pods {
             reflectors.start_pods(self.clone(), select.daemon_sets);
@@ -119,29 +118,39 @@ impl HostCaches {
 
 struct Reflectors<'a> {
     client: &'a Client,
-    tasks: &'a TaskTracker,
-    stop: &'a CancellationToken,
+    tasks: &'a ProgramTasks,
 }
 
 impl Reflectors<'_> {
     fn start<T: Cacheable>(&self, store: &Store<T>, selected: bool) {
         if selected {
-            self.tasks.spawn(reflect(self.client.clone(), store.clone(), self.stop.clone()));
+            start_reflector(self.client, store, self.tasks);
         }
     }
 
     /// Feeds the pods when the list of DaemonSets is complete: else each pod of a DaemonSet would be asked about.
     fn start_pods(&self, caches: HostCaches, after_daemon_sets: bool) {
-        let (client, stop) = (self.client.clone(), self.stop.clone());
-        self.tasks.spawn(async move {
+        let (client, stop) = (self.client.clone(), self.tasks.shutdown().clone());
+        let feed = async move {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = wait(&caches.daemon_sets, after_daemon_sets) => {}
             }
             let owners = caches.owners.clone();
             reflect_into(client, &caches.pods, move |pod| owners.take_in(pod), stop).await;
-        });
+        };
+        self.tasks.spawn(task_name::<Pod>(), feed);
     }
+}
+
+/// Starts feeding a store until shutdown. Returns at once.
+pub fn start_reflector<T: Cacheable>(client: &Client, store: &Store<T>, tasks: &ProgramTasks) {
+    let feed = reflect(client.clone(), store.clone(), tasks.shutdown().clone());
+    tasks.spawn(task_name::<T>(), feed);
+}
+
+fn task_name<T: Cacheable>() -> String {
+    format!("reflector of {}", T::PLURAL)
 }
 
 async fn wait<T: Cacheable>(store: &Store<T>, selected: bool) {

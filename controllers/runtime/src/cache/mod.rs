@@ -26,7 +26,7 @@ pub use bounded_pages::{bounded, metadata_alone};
 pub use budget::{PodDisruptionBudget, UnhealthyPolicy, short_amount};
 pub use budget_selector::BudgetSelector;
 pub use cacheable::{Cacheable, ObjectKey};
-pub use caches::{HostCaches, Select};
+pub use caches::{HostCaches, Select, start_reflector};
 pub use daemon_set::DaemonSet;
 pub use kube_object::{KubeObject, api, api_all, resource};
 pub use node::{Node, NodeCondition, Taint};

@@ -57,6 +57,7 @@ impl Cacheable for EvictionRequest {
         parts.maps.share(&mut meta.annotations);
         // A list that grew while it was decoded has room for four items at least.
         self.spec.requesters.shrink_to_fit();
+        self.spec.requester_users.shrink_to_fit();
         let status = &mut self.status;
         status.interceptors.shrink_to_fit();
         status.target_interceptors.shrink_to_fit();

@@ -9,12 +9,11 @@ mod writer;
 use std::sync::Arc;
 
 use drydock_api::text::cut_bytes;
+use drydock_serving::tasks::ProgramTasks;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::cache::Cacheable;
 use crate::clock::Clock;
@@ -98,24 +97,18 @@ struct EventQueue {
 }
 
 impl EventRecorder {
-    /// Returns a recorder, and starts the task that writes its events until `stop`.
+    /// Returns a recorder, and starts the task that writes its events until shutdown.
     pub fn start(
         client: kube::Client,
         component: &'static str,
         metrics: &Metrics,
         clock: Clock,
-        tasks: &TaskTracker,
-        stop: CancellationToken,
+        tasks: &ProgramTasks,
     ) -> Self {
         let recorder = Self::disconnected(metrics, clock);
-        tasks.spawn(writer::write_events(
-            client,
-            component,
-            recorder.queue.clone(),
-            recorder.dropped.clone(),
-            clock,
-            stop,
-        ));
+        let (queue, dropped) = (recorder.queue.clone(), recorder.dropped.clone());
+        let stop = tasks.shutdown().clone();
+        tasks.spawn("events", writer::write_events(client, component, queue, dropped, clock, stop));
         recorder
     }
 
@@ -218,9 +211,9 @@ pub mod reasons {
     pub const FENCING_TOKEN_REFUSED: &str = "FencingTokenRefused";
     /// An interceptor other than the default ones has begun.
     pub const INTERCEPTOR_STARTED: &str = "InterceptorStarted";
-    /// An interceptor was silent for too long, and is passed over.
+    /// An interceptor was silent for too long, or had no time left, and is passed over.
     pub const INTERCEPTOR_TIMED_OUT: &str = "InterceptorTimedOut";
-    /// Others have ended the turn of an interceptor.
+    /// Others have ended the turn of an interceptor, or its request, and it gets no other turn.
     pub const INTERCEPTOR_SKIPPED: &str = "InterceptorSkipped";
     /// An annotation or a field of the pod that should register an interceptor is wrong.
     pub const INVALID_INTERCEPTOR: &str = "InvalidInterceptor";

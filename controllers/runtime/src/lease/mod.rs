@@ -5,9 +5,9 @@
 //! they last saw the Lease change, by their own clocks, so clocks need not agree. Each term has a number that
 //! is higher than those before: the time at which it was acquired, or a microsecond after that of the term before.
 //!
-//! The number is also the [fencing token](fencing) of writes to our API server. Where the server refuses it and the Lease is
+//! The number is also the fencing token of writes to our API server. Where the server refuses it and the Lease is
 //! ours, a clock was wrong: the holder begins another term, of the nearest number that the server takes and that no
-//! [earlier] term had. Where the Lease is another one's, the term is over.
+//! earlier term had. Where the Lease is another one's, the term is over.
 
 mod decide;
 mod earlier;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,8 +22,14 @@ impl LossyProxy {
         let left = Arc::new(AtomicUsize::new(times));
         let counted = left.clone();
         tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let server = TcpStream::connect(("127.0.0.1", to)).await.unwrap();
+            loop {
+                // One that fails says nothing of the next: its client has gone, or no file descriptor is left for now.
+                let Ok((client, _)) = listener.accept().await else {
+                    let _ =
+                        tokio::time::timeout(Duration::from_millis(10), std::future::pending::<()>()).await;
+                    continue;
+                };
+                let Ok(server) = TcpStream::connect(("127.0.0.1", to)).await else { continue };
                 tokio::spawn(pass(client, server, words.as_bytes(), counted.clone()));
             }
         });

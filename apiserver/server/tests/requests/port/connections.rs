@@ -168,6 +168,34 @@ async fn when_all_places_are_taken_the_address_with_the_most_loses() {
     assert!(few[0].read(&mut [0]).now_or_never().is_none(), "though it is the oldest");
 }
 
+/// Bytes of a ClientHello of 15,000 bytes.
+fn half_hello(bytes: usize) -> Vec<u8> {
+    let [high, low] = 15_004_u16.to_be_bytes();
+    let mut hello = vec![22, 3, 1, high, low, 1, 0, high, low - 4];
+    hello.resize(bytes, 0);
+    hello
+}
+
+/// Each of all connections that may be open could hold 64 KiB of a message that does not end: bounds for an address did not
+/// help against hundreds of addresses.
+#[tokio::test]
+async fn of_long_handshakes_from_hundreds_of_addresses_the_oldest_gives_way() {
+    let port = Port::open(crowded(1_000, 100)).await;
+    let mut short = port.reach(ELSEWHERE).await;
+    short.write_all(&half_hello(1_000)).await.unwrap();
+    let mut long = Vec::new();
+    for at in 0..=256_u16 {
+        let [high, low] = at.to_be_bytes();
+        let mut stream = port.reach([127, 1, high, low]).await;
+        stream.write_all(&half_hello(10_000)).await.unwrap();
+        long.push(stream);
+    }
+    assert_closed(&mut long[0]).await;
+    assert_probed(&port, ELSEWHERE).await;
+    let mut others = long[1..].iter_mut().chain([&mut short]);
+    assert!(others.all(|other| other.read(&mut [0]).now_or_never().is_none()), "they are waited for");
+}
+
 #[tokio::test]
 async fn who_has_authenticated_keeps_the_connection_in_a_flood_from_the_same_address() {
     let port = Port::open(crowded(8, 2)).await;

@@ -41,8 +41,8 @@ impl Link {
         let address = listener.local_addr().unwrap();
         let (way, seen) = watch::channel(Way::To(port.address));
         tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(pass(stream, seen.clone()));
+            loop {
+                tokio::spawn(pass(accepted(&listener).await, seen.clone()));
             }
         });
         Self { address, way }
@@ -53,6 +53,19 @@ impl Link {
         let cluster =
             json!({"server": format!("https://{}", self.address), "insecure-skip-tls-verify": true});
         client_by(keep_alive, cluster, json!({})).await
+    }
+}
+
+/// Waits for the next connection. One that fails says nothing of the next: its client has gone, or no file descriptor is left for
+/// now.
+async fn accepted(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(_) => {
+                let _ = tokio::time::timeout(Duration::from_millis(10), std::future::pending::<()>()).await;
+            }
+        }
     }
 }
 
@@ -143,7 +156,8 @@ async fn refusing(answer: &'static str) -> (SocketAddr, Arc<AtomicUsize>) {
     let requests = Arc::<AtomicUsize>::default();
     let counted = requests.clone();
     tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
+        loop {
+            let mut stream = accepted(&listener).await;
             // To the end of the object that is sent.
             let mut request = vec![0; 1 << 16];
             while !request.contains(&b'}') {

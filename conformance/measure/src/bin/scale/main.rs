@@ -166,7 +166,7 @@ async fn restart(
     openings::lower(host, guarded).await?;
     budgets.is_open(guarded).await?;
     let opening = Opening { namespace: guarded.namespace.clone(), at: Timestamp::now() };
-    drydock.start_manager()?;
+    drydock.start_manager().await?;
     budgets.is_closed(guarded).await?;
     Ok(opening)
 }

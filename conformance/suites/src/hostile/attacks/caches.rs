@@ -1,37 +1,40 @@
-//! The largest objects that a host takes, in the caches of the controllers.
+//! The largest objects that a host takes, in the caches of the controllers: both programs stay within a bound of memory, see
+//! what comes after such objects, and start again with them.
 
-use anyhow::{Context, Result, ensure};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
 use drydock_testkit::finding::Finding;
-use drydock_testkit::kinds::node_maintenance;
+use drydock_testkit::proc;
+use drydock_testkit::program::Program;
 use drydock_testkit::wait::{LIMIT, retry};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use super::eviction_requests::{Findings, request};
-use super::host::allow_maintenances;
+use super::eviction_requests::Findings;
+use super::large_objects::{LargeObjects, deployment};
 use super::store::drained;
 use crate::attack::Attack;
-use crate::client::{UserConnection, UserRequest, UserResponse};
+use crate::client::UserRequest;
 use crate::context::AttackContext;
-use crate::setup::MemoryGauge;
-use crate::setup::cluster::{maintenance, pod};
+use crate::setup::cluster::pod;
 
-/// Most resident memory of each program of controllers in MiB. A debug build takes 60 at rest, and reads six lists at a time
-/// in pages of 8 MiB at most.
-const MEMORY: u64 = 320;
+/// MiB by which the memory of a program of controllers may grow: pages of six lists, of 8 MiB at most each, and what is decoded
+/// of them. Caches that keep the objects whole grow by 180 and more.
+const GROWTH: u64 = 96;
+/// The programs of controllers.
+const PROGRAMS: [&str; 2] = ["the controller manager", "the surge interceptor"];
 /// Caches of the surge interceptor.
 const SURGE_CACHES: usize = 6;
 /// The annotation by which the surge interceptor registers on the pods of a Deployment.
 const REGISTERED: &str = "interceptor.evictionrequest.coordination.k8s.io/priority_surge.coordination.k8s.io";
-const RECORD: &str = "surge.coordination.k8s.io/record";
-const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 /// The budget that keeps one pod.
-const KEEPER: &str = "zz-keeper";
+const KEEPER: &str = "keeper";
 
 /// The attacks of this module.
 pub fn all() -> Vec<Attack> {
     vec![Attack::new(
         "largest-objects",
-        "budgets, pods, requests, Deployments, DaemonSets, autoscalers and maintenances as large as the host takes them",
+        "nodes, pods, budgets, workloads and our own kinds as large as the host takes them",
         |f| Box::pin(largest_objects(f)),
     )]
 }
@@ -39,282 +42,113 @@ pub fn all() -> Vec<Attack> {
 /// A budget whose selector has 480,000 values took 18 MiB in the cache, a pod with 70,000 labels 10 MiB: with a few dozen of them
 /// the controllers were killed, and again at each start.
 async fn largest_objects(context: AttackContext) -> Findings {
-    may_deploy(&context).await?;
-    let findings = in_the_caches(&context).await;
-    empty(&context).await?;
+    let objects = LargeObjects::of(&context).await?;
+    let findings = in_the_caches(&context, &objects).await;
+    timed(&context, "removed", objects.remove()).await?;
     // What later attacks measure begins small.
-    context.setup.restart_manager()?;
+    context.setup.restart_manager().await?;
     findings
 }
 
 /// Makes the objects, looks at the programs, and looks again after a start.
-async fn in_the_caches(context: &AttackContext) -> Findings {
-    let mut surge = context.setup.surge_interceptor().await?;
-    surge.says(&["cache is complete"], SURGE_CACHES).await?;
-    let gauges = [MemoryGauge::of(context.setup.manager_pid()?)?, MemoryGauge::of(surge.pid()?)?];
-    let before = context.setup.manager_pid()?;
-    let connection = context.connect_through_host().await?;
-    fill(context, &connection).await?;
-    let kept = seen(context, &connection).await;
-    let lived = context.setup.manager_pid().is_ok_and(|pid| pid == before) && surge.is_running()?;
-    let while_filled = gauges.map(|gauge| gauge.peak().0);
+async fn in_the_caches(context: &AttackContext, objects: &LargeObjects) -> Findings {
+    let controllers = timed(context, "started", Controllers::start(context)).await?;
+    let at_rest = controllers.peaks()?;
+    timed(context, "filled", objects.make()).await?;
+    let seen = timed(context, "seen", seen(context, objects)).await;
+    let filled = controllers.peaks()?;
+    controllers.surge.kill().await?;
 
     // Again at each start: all objects are listed at once.
-    surge.kill().await?;
-    let surge = context.setup.surge_interceptor().await?;
-    let of_surge = MemoryGauge::of(surge.pid()?)?;
-    context.setup.restart_manager()?;
-    let gauges = [MemoryGauge::of(context.setup.manager_pid()?)?, of_surge];
-    let listed = surge.says(&["cache is complete"], SURGE_CACHES).await;
-    let budget = format!("{}/{KEEPER}", budgets(context));
-    context.setup.done(&UserRequest::delete(&budget)).await?;
-    let drained = drained(context, &context.tenant.namespace).await;
-    let at_start = gauges.map(|gauge| gauge.peak().0);
-    context.say(format!(
-        "MiB in the controller manager and the surge interceptor: {while_filled:?}, {at_start:?} at a start"
-    ));
-    let peaks = while_filled.into_iter().chain(at_start);
-    let memory =
-        |peak: u64| Finding::new(peak <= MEMORY, format!("{peak} MiB in controllers, more than {MEMORY}"));
-    let judged = [
-        Finding::new(kept.is_ok(), format!("what is seen after the large objects: {kept:?}")),
-        Finding::new(lived, "a program of controllers ended"),
-        Finding::new(listed.is_ok(), format!("the surge interceptor after a start: {listed:?}")),
-        Finding::new(drained.is_ok(), format!("the drain after a start: {drained:?}")),
-    ];
-    Ok(peaks.map(memory).chain(judged).collect())
-}
-
-/// The tenant may write maintenances, and of the host's kinds what an editor may.
-async fn may_deploy(context: &AttackContext) -> Result<()> {
-    let nodes = json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["delete"]});
-    allow_maintenances(context, &[nodes]).await?;
-    let name = &context.tenant.namespace;
-    let rules = json!([
-        {"apiGroups": ["apps"], "resources": ["deployments", "daemonsets"], "verbs": ["*"]},
-        {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["*"]},
-    ]);
-    let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "deployer"});
-    let binding = json!({"metadata": {"name": "deployer"}, "roleRef": role_ref, "subjects": [context.tenant.subject()]});
-    let role = json!({"metadata": {"name": "deployer"}, "rules": rules});
-    context.setup.done(&UserRequest::post(format!("{RBAC}/namespaces/{name}/roles"), &role)).await?;
-    context
-        .setup
-        .done(&UserRequest::post(format!("{RBAC}/namespaces/{name}/rolebindings"), &binding))
-        .await?;
-    let connection = context.connect_through_host().await?;
-    for path in [deployments(context), format!("/apis/{}/nodemaintenances", drydock_api::API_VERSION)] {
-        let list = UserRequest::get(format!("{path}?limit=1"));
-        let has_rights = async || Ok(connection.ask_again(&list).await?.code.is_success());
-        retry(LIMIT, || format!("the tenant may not list {path}"), has_rights).await?;
-    }
-    Ok(())
-}
-
-/// Makes the objects. Budgets come last: the host compares each with every pod that changes.
-async fn fill(context: &AttackContext, connection: &UserConnection) -> Result<()> {
-    let (count, name) = (context.pick(16, 60), context.tenant.namespace.clone());
-    let other = format!("{name}-large");
-    for node in [&name, &other] {
-        context.setup.node(node).await?;
-    }
-    let named = |kind: &str, at: usize| format!("{kind}-{at:03}");
-    for at in 0..count {
-        let mut large = pod(&named("large", at), &other, &json!({}));
-        large["metadata"]["labels"] = labels(70_000);
-        make(context, connection, &context.tenant.pods(), &large).await;
-        let mut planned = node_maintenance(&format!("{name}-{at:03}"), "Idle", &["nowhere"]);
-        planned["metadata"]["labels"] = labels(18_000);
-        make(context, connection, maintenance("").trim_end_matches('/'), &planned).await;
-        let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d".repeat(1 << 20)});
-        let autoscaler = json!({
-            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": named("scaler", at)},
-            "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 2},
-        });
-        make(context, connection, &autoscalers(context), &autoscaler).await;
-        let mut set = daemon_set(&named("set", at));
-        set["metadata"]["labels"] = labels(70_000);
-        make(context, connection, &daemon_sets(context), &set).await;
-        recorded(context, connection, &named("recorded", at)).await?;
-    }
-    for at in 0..10 * count {
-        let mut labelled = request(at);
-        labelled["metadata"]["labels"] = labels(2_200);
-        make(context, connection, &context.tenant.requests(), &labelled).await;
-    }
-    for at in 0..count {
-        let values = vec![""; 480_000];
-        let selector = json!({"matchExpressions": [{"key": "large", "operator": "In", "values": values}]});
-        let spec = json!({"selector": selector, "maxUnavailable": 1});
-        make(
-            context,
-            connection,
-            &budgets(context),
-            &json!({"metadata": {"name": named("huge", at)}, "spec": spec}),
-        )
-        .await;
-        let zeros = format!("{}1%", "0".repeat(1 << 20));
-        let spec = json!({"selector": {"matchLabels": {"none": "none"}}, "minAvailable": zeros});
-        make(
-            context,
-            connection,
-            &budgets(context),
-            &json!({"metadata": {"name": named("long", at)}, "spec": spec}),
-        )
-        .await;
-    }
-    let recorded = format!("{}/recorded-000", deployments(context));
-    let recorded = connection.done(&UserRequest::get(recorded)).await?;
-    ensure!(recorded["metadata"]["annotations"][RECORD].is_string(), "no surge record is taken");
-    all_are_taken(context, count)
-}
-
-/// Whether most objects of each kind were taken: what a host refuses shows nothing.
-fn all_are_taken(context: &AttackContext, count: usize) -> Result<()> {
-    let [budgets, pods, requests] = [budgets(context), context.tenant.pods(), context.tenant.requests()];
-    let maintenances = maintenance("").trim_end_matches('/').to_owned();
-    let all = [
-        (budgets, count),
-        (pods, count),
-        (autoscalers(context), count),
-        (daemon_sets(context), count),
-        (maintenances, count / 2),
-        (requests, 5 * count),
-    ];
-    for (path, least) in all {
-        let taken = context.counted(&taken(&path));
-        ensure!(taken >= least, "{taken} of {path} are taken: {}", context.summary());
-    }
-    Ok(())
-}
-
-/// The name under which what was made at a path is counted.
-fn taken(path: &str) -> String {
-    format!("made-{}", path.rsplit('/').next().unwrap_or_default())
-}
-
-/// As many labels as asked for, of eight bytes each.
-fn labels(count: usize) -> Value {
-    (0..count).map(|at| (format!("k{at:05}"), json!(""))).collect::<Map<_, _>>().into()
-}
-
-async fn make(context: &AttackContext, connection: &UserConnection, path: &str, object: &Value) {
-    let answer = connection.ask_again(&UserRequest::post(path, object)).await;
-    if answer.as_ref().is_ok_and(|answer| answer.code.is_success()) {
-        context.count(&taken(path));
-    }
-    note(context, path, &answer);
-}
-
-/// Notes an answer. An error of the host about its own kinds is no fault of ours.
-fn note(context: &AttackContext, path: &str, answer: &Result<UserResponse>) {
-    let is_error = answer.as_ref().is_ok_and(|answer| answer.code.is_server_error());
-    if is_error && !path.contains(drydock_api::GROUP) {
-        context.count("host-error");
-    } else {
-        context.note(answer);
-    }
-}
-
-/// A Deployment whose surge record names 25,000 pods.
-async fn recorded(context: &AttackContext, connection: &UserConnection, name: &str) -> Result<()> {
-    let made = connection.done(&UserRequest::post(deployments(context), &deployment(name, 0))).await?;
-    let pods: Vec<String> = (0..25_000).map(|at| format!("{at:05}")).collect();
-    let record = json!({
-        "delta": pods.len(), "replicas": pods.len() + 1, "pods": pods, "since": "2026-01-01T00:00:00Z",
-        "uid": made["metadata"]["uid"],
+    let controllers = timed(context, "started again", Controllers::start(context)).await?;
+    let seen_again = timed(context, "seen again", seen_again(context, objects)).await;
+    let listed = controllers.peaks()?;
+    let names = PROGRAMS.join(" and ");
+    context.say(format!("MiB of {names}: {at_rest:?} at rest, {filled:?} filled, {listed:?} after a start"));
+    let grown = (0..PROGRAMS.len()).map(|at| {
+        let grown = filled[at].max(listed[at]).saturating_sub(at_rest[at]);
+        Finding::new(grown <= GROWTH, format!("{} grew by {grown} MiB, more than {GROWTH}", PROGRAMS[at]))
     });
-    let change = json!({"metadata": {"annotations": {RECORD: record.to_string()}}});
-    let path = format!("{}/{name}", deployments(context));
-    note(context, &path, &connection.ask_again(&UserRequest::merge(&path, &change)).await);
-    Ok(())
+    let judged = [
+        Finding::new(seen.is_ok(), format!("what is seen after the large objects: {seen:?}")),
+        Finding::new(seen_again.is_ok(), format!("what is seen after a start: {seen_again:?}")),
+    ];
+    Ok(grown.chain(judged).collect())
 }
 
-fn deployment(name: &str, replicas: usize) -> Value {
-    let labels = json!({"app": name});
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": name, "annotations": {"surge.coordination.k8s.io/enabled": "true"}},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": {
-            "metadata": {"labels": labels},
-            "spec": {"automountServiceAccountToken": false, "containers": [{"name": "c", "image": "none"}]},
-        }},
-    })
+/// Both programs of controllers, started anew.
+struct Controllers {
+    manager: u32,
+    surge: Program,
 }
 
-/// A DaemonSet that no node takes.
-fn daemon_set(name: &str) -> Value {
-    let labels = json!({"app": name});
-    json!({
-        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name},
-        "spec": {"selector": {"matchLabels": labels}, "template": {
-            "metadata": {"labels": labels},
-            "spec": {"nodeSelector": {"example.com/none": "none"}, "containers": [{"name": "c", "image": "none"}]},
-        }},
-    })
+impl Controllers {
+    /// Starts both, and waits until their caches are complete.
+    async fn start(context: &AttackContext) -> Result<Controllers> {
+        let surge = context.setup.surge_interceptor().await?;
+        context.setup.restart_manager().await?;
+        surge.says(&["cache is complete"], SURGE_CACHES).await?;
+        Ok(Controllers { manager: context.setup.manager_pid()?, surge })
+    }
+
+    /// Returns the most memory of each since its start, in MiB. Fails if one has ended.
+    fn peaks(&self) -> Result<[u64; 2]> {
+        let manager = proc::memory(self.manager).context(PROGRAMS[0])?;
+        let surge = proc::memory(self.surge.pid()?).context(PROGRAMS[1])?;
+        Ok([manager, surge].map(|memory| memory.peak / 1024))
+    }
 }
 
 /// Waits until both programs have seen what was made last: the surge interceptor has registered on a new pod, and a maintenance
-/// names the small budget that keeps one.
-async fn seen(context: &AttackContext, connection: &UserConnection) -> Result<()> {
-    let name = &context.tenant.namespace;
-    connection.done(&UserRequest::post(deployments(context), &deployment("marker", 1))).await?;
-    let of_marker = UserRequest::get(format!("{}?labelSelector=app%3Dmarker", context.tenant.pods()));
+/// names a small budget that keeps a pod.
+async fn seen(context: &AttackContext, objects: &LargeObjects) -> Result<()> {
+    tokio::try_join!(registered(context, objects, "before"), kept(context)).map(drop)
+}
+
+/// The same of programs that have started with the large objects. Without its budget, the pod leaves.
+async fn seen_again(context: &AttackContext, objects: &LargeObjects) -> Result<()> {
+    let leaves = async {
+        let keeper = format!("{}/{KEEPER}", LargeObjects::budgets_of(&context.tenant));
+        context.setup.done(&UserRequest::delete(keeper)).await?;
+        drained(context, &context.tenant.namespace).await
+    };
+    tokio::try_join!(registered(context, objects, "after"), leaves).map(drop)
+}
+
+/// Makes a Deployment, and waits until the surge interceptor has registered on its pod.
+async fn registered(context: &AttackContext, objects: &LargeObjects, name: &str) -> Result<()> {
+    let mut made = deployment(name, 1);
+    // No scheduler puts it on the node that is drained.
+    made["spec"]["template"]["spec"]["nodeName"] = json!(objects.node());
+    context.setup.done(&UserRequest::post(LargeObjects::deployments_of(&context.tenant), &made)).await?;
+    let pods = UserRequest::get(format!("{}?labelSelector=app%3D{name}", context.tenant.pods()));
     let is_registered = async || {
-        let found = context.setup.done(&of_marker).await?;
+        let found = context.setup.done(&pods).await?;
         Ok(found["items"][0]["metadata"]["annotations"][REGISTERED].is_string())
     };
-    retry(LIMIT, || "the surge interceptor does not register".to_owned(), is_registered).await?;
+    let late = || format!("the surge interceptor does not register on the pod of {name}");
+    retry(LIMIT, late, is_registered).await
+}
+
+/// Makes a pod and its budget, drains its node, and waits until the maintenance names the budget.
+async fn kept(context: &AttackContext) -> Result<()> {
+    let name = &context.tenant.namespace;
+    context.setup.node(name).await?;
     let mut kept = pod("kept", name, &json!({}));
     kept["metadata"]["labels"] = json!({"app": "kept"});
     context.setup.done(&UserRequest::post(context.tenant.pods(), &kept)).await?;
     context.setup.until_running(&context.tenant, "kept").await?;
     let spec = json!({"selector": {"matchLabels": {"app": "kept"}}, "minAvailable": 1});
     let keeper = json!({"metadata": {"name": KEEPER}, "spec": spec});
-    context.setup.done(&UserRequest::post(budgets(context), &keeper)).await?;
+    context.setup.done(&UserRequest::post(LargeObjects::budgets_of(&context.tenant), &keeper)).await?;
     context.setup.drain(name, name).await?;
     context.setup.blocker(name, "PodDisruptionBudget", &[KEEPER]).await
 }
 
-/// Removes what was made: the host's programs hold it too.
-async fn empty(context: &AttackContext) -> Result<()> {
-    let admin = context.setup.admin().await?;
-    let name = &context.tenant.namespace;
-    let all = [
-        budgets(context),
-        autoscalers(context),
-        deployments(context),
-        daemon_sets(context),
-        context.tenant.requests(),
-        context.tenant.pods(),
-    ];
-    for path in all {
-        let is_empty = async || Ok(admin.ask_again(&UserRequest::delete(&path)).await?.code.is_success());
-        retry(LIMIT, || format!("{path} is not empty"), is_empty).await?;
-    }
-    let path = maintenance("");
-    let found = admin.done(&UserRequest::get(path.trim_end_matches('/'))).await?;
-    for planned in found["items"].as_array().into_iter().flatten() {
-        let found = planned["metadata"]["name"].as_str().context("a maintenance without a name")?;
-        if found.starts_with(&format!("{name}-")) {
-            admin.ask_again(&UserRequest::delete(maintenance(found))).await?;
-        }
-    }
-    Ok(())
-}
-
-fn budgets(context: &AttackContext) -> String {
-    format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", context.tenant.namespace)
-}
-
-fn deployments(context: &AttackContext) -> String {
-    format!("/apis/apps/v1/namespaces/{}/deployments", context.tenant.namespace)
-}
-
-fn daemon_sets(context: &AttackContext) -> String {
-    format!("/apis/apps/v1/namespaces/{}/daemonsets", context.tenant.namespace)
-}
-
-fn autoscalers(context: &AttackContext) -> String {
-    format!("/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers", context.tenant.namespace)
+/// Waits for a part of the attack, and says how long it took.
+async fn timed<T>(context: &AttackContext, what: &str, part: impl Future<Output = T>) -> T {
+    let began = Instant::now();
+    let done = part.await;
+    context.say(format!("{what} in {:.1} s", began.elapsed().as_secs_f64()));
+    done
 }

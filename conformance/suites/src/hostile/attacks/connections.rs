@@ -23,7 +23,7 @@ const ENOUGH: usize = 50;
 /// The pause when the kernel takes no connection yet.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 /// File descriptors that are left for everything else.
-const SPARE: usize = 2_500;
+pub const SPARE: usize = 2_500;
 /// The address of clients without a user, beside that of the attacker.
 const STRANGER_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 
@@ -87,7 +87,7 @@ async fn silent(context: AttackContext) -> Findings {
 }
 
 /// As many as this process may open (proc_pid_limits(5)).
-fn descriptors() -> usize {
+pub fn descriptors() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(1024)

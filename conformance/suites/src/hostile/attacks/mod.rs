@@ -6,9 +6,12 @@ mod caches;
 mod calls;
 mod connections;
 mod controllers;
+mod deployments;
 mod eviction_requests;
 mod frames;
+mod handshakes;
 mod host;
+mod large_objects;
 mod nodes;
 mod patches;
 mod queries;
@@ -17,7 +20,10 @@ mod shares;
 mod statuses;
 mod store;
 mod streams;
+mod surges;
 mod traces;
+mod turns;
+mod users;
 mod vetoes;
 mod writes;
 
@@ -32,16 +38,20 @@ pub fn all() -> Vec<Attack> {
         queries::all(),
         writes::all(),
         connections::all(),
+        handshakes::all(),
         frames::all(),
         streams::all(),
         calls::all(),
         reviews::all(),
         host::all(),
         controllers::all(),
+        surges::all(),
         caches::all(),
         vetoes::all(),
+        turns::all(),
         nodes::all(),
         traces::all(),
+        users::all(),
         statuses::all(),
         shares::all(),
         store::all(),

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use drydock_api::eviction_request::interceptor_annotations;
 use drydock_api::time::format_seconds;
 use drydock_testkit::finding::Finding;
 use drydock_testkit::kinds::eviction_request;
@@ -20,6 +21,8 @@ use crate::setup::Pods;
 use crate::setup::cluster::{PATIENT, has_condition, maintenance, pod};
 
 const FINALIZER: &str = "veto.example.com/stay";
+/// An interceptor that never reports, after [`PATIENT`].
+pub(super) const SECOND: &str = "second.example.com";
 /// How often a request for another pod is made for each pod.
 const SQUATS: usize = 200;
 /// The pod of these requests, which does not exist.
@@ -56,7 +59,9 @@ pub fn all() -> Vec<Attack> {
 
 /// Both controllers ignored a request that is being deleted: no blocker named it, and it was never ended.
 async fn finalizer_veto(context: AttackContext) -> Findings {
-    let pods = drained(&context).await?;
+    // The next request begins with the second one: the first has had its turn.
+    let annotations = json!({turn_of(PATIENT): "1000/controller", turn_of(SECOND): "10/controller"});
+    let pods = drained_with(&context, &annotations).await?;
     let connection = context.connect().await?;
     for (_, uid) in &pods {
         let path = context.tenant.request(uid);
@@ -261,7 +266,11 @@ async fn endless_pods(context: AttackContext) -> Findings {
 
 /// The tenant's interceptor reports this of a pod when it has its turn. It must be taken within 10 s of its own time, or is
 /// reported again.
-async fn report(context: &AttackContext, uid: &str, said: impl Fn(Timestamp) -> Value) -> Result<()> {
+pub(super) async fn report(
+    context: &AttackContext,
+    uid: &str,
+    said: impl Fn(Timestamp) -> Value,
+) -> Result<()> {
     until(context, uid, |request| request["status"]["activeInterceptors"] == json!([PATIENT])).await?;
     let mut entry =
         context.setup.done(&UserRequest::get(context.tenant.request(uid))).await?["status"]["interceptors"]
@@ -307,10 +316,23 @@ async fn pods_to_drain(context: &AttackContext, count: usize) -> Result<Pods> {
     context.setup.pods(&context.tenant, name, count, true).await
 }
 
+/// The annotation that gives an interceptor a turn.
+pub(super) fn turn_of(interceptor: &str) -> String {
+    format!("{}priority_{interceptor}", interceptor_annotations::PREFIX)
+}
+
 /// The same, which a maintenance has asked to leave.
 async fn drained(context: &AttackContext) -> Result<Pods> {
-    let pods = pods_to_drain(context, context.pick(10, 100)).await?;
-    context.setup.drain(&context.tenant.namespace, &context.tenant.namespace).await?;
+    drained_with(context, &json!({turn_of(PATIENT): "1000/controller"})).await
+}
+
+/// The same with these annotations.
+pub(super) async fn drained_with(context: &AttackContext, annotations: &Value) -> Result<Pods> {
+    let name = &context.tenant.namespace;
+    context.setup.node(name).await?;
+    let count = context.pick(10, 100);
+    let pods = context.setup.annotated_pods(&context.tenant, name, count, annotations).await?;
+    context.setup.drain(name, name).await?;
     for (_, uid) in &pods {
         until(context, uid, |request| !request["status"]["activeInterceptors"].is_null()).await?;
     }

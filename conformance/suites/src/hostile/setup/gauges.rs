@@ -147,12 +147,26 @@ impl AttackSetup {
 
     /// TokenReviews and SubjectAccessReviews that the host has answered since it started.
     pub async fn reviews(&self) -> Result<u64> {
+        self.answered(|line| REVIEWS.iter().any(|of| line.contains(of))).await
+    }
+
+    /// Patches of objects of this resource that the host has answered since it started, without those of their status.
+    pub async fn patches(&self, resource: &str) -> Result<u64> {
+        let of = [
+            format!(",resource=\"{resource}\","),
+            "subresource=\"\"".to_owned(),
+            "verb=\"PATCH\"".to_owned(),
+        ];
+        self.answered(|line| of.iter().all(|part| line.contains(part))).await
+    }
+
+    /// How many requests the host has answered whose line in its metrics is meant.
+    async fn answered(&self, is_meant: impl Fn(&str) -> bool) -> Result<u64> {
         let answer = self.admin().await?.decided(&UserRequest::get("/metrics")).await?;
         ensure!(answer.code.is_success(), "the host's metrics: {}", answer.summary());
         let text = String::from_utf8_lossy(&answer.body).into_owned();
-        let counts = text.lines().filter(|line| {
-            line.starts_with("apiserver_request_total{") && REVIEWS.iter().any(|of| line.contains(of))
-        });
+        let counts =
+            text.lines().filter(|line| line.starts_with("apiserver_request_total{") && is_meant(line));
         Ok(counts.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64)
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use drydock_testkit::drydock::{Drydock, Options, StorageChoice, program};
-use drydock_testkit::host::TestHost;
+use drydock_testkit::host::{TestHost, repository};
 use drydock_testkit::program::{Program, flag};
 use serde_json::Value;
 
@@ -93,10 +93,11 @@ impl AttackSetup {
         running.context("our controller manager does not run")
     }
 
-    /// Kills our controller manager and starts it anew.
-    pub fn restart_manager(&self) -> Result<()> {
+    /// Kills our controller manager, starts it anew, and waits until its caches are complete.
+    pub async fn restart_manager(&self) -> Result<()> {
         self.drydock.kill_manager()?;
-        self.drydock.start_manager()
+        self.drydock.start_manager().await?;
+        self.drydock.manager_is_ready().await
     }
 
     /// Starts our surge interceptor with the rights of its service account; it ends when the value is dropped.
@@ -105,6 +106,8 @@ impl AttackSetup {
         // The one that was killed may hold it.
         self.admin().await?.ask_again(&UserRequest::delete(lease)).await?;
         let host = &self.drydock.host;
+        let rights = repository().join("deploy/components/surge/rbac.yaml");
+        host.kubectl(&["apply", "--server-side", "-f", &rights.to_string_lossy()])?;
         let user = format!("system:serviceaccount:drydock-system:{SURGE}");
         let groups = ["system:serviceaccounts", "system:serviceaccounts:drydock-system"];
         let mut flags =

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
+use drydock_testkit::link::accepted;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -41,7 +42,8 @@ impl WebhookServer {
         let (acceptor, seen) = (TlsAcceptor::from(Arc::new(config)), asked.clone());
         let released = is_released.subscribe();
         tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
+            loop {
+                let stream = accepted(&listener).await;
                 let (acceptor, seen, released) = (acceptor.clone(), seen.clone(), released.clone());
                 tokio::spawn(async move {
                     let Ok(stream) = acceptor.accept(stream).await else { return };

@@ -4,5 +4,6 @@ mod eviction_requests;
 mod interceptors;
 mod kubelets;
 mod node_maintenances;
+mod protected_pods;
 mod status;
 pub mod users;

@@ -9,6 +9,7 @@ mod late;
 mod order;
 mod restart;
 mod selectors;
+mod turns;
 mod types;
 mod unschedulable;
 mod unserved;

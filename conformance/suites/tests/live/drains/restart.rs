@@ -28,7 +28,7 @@ async fn the_order_holds_although_the_manager_is_killed_in_every_tier() -> Resul
     for (tier, (name, _)) in TIERS.iter().enumerate() {
         drain.asked(name).await?;
         ensure!(drydock.kill_manager()?, "there was no manager");
-        drydock.start_manager()?;
+        drydock.start_manager().await?;
         drain.is_planned(tier).await?;
         for (later, _) in TIERS.iter().skip(tier + 1) {
             ensure!(!drain.is_asked(later).await?, "{later} is asked to leave while {name} is there");

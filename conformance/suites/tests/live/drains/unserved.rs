@@ -1,6 +1,7 @@
 //! An interceptor that does not run: blockers and events name it, and a command lets the drain go on.
 
 use anyhow::{Context, Result, ensure};
+use drydock_api::eviction_request::interceptor_annotations;
 use drydock_testkit::cluster::create_nodes;
 use drydock_testkit::drydock::{Drydock, Options};
 use drydock_testkit::host::{TestHost, repository};
@@ -54,11 +55,17 @@ async fn the_command_of_its_blocker_lets_the_drain_go_on() -> Result<()> {
 
 /// The kubectl of a user who has drydock:maintainer, and in the namespace the right to end turns too if
 /// `skips`. The host knows of both when this returns.
-async fn maintainer(shared: &Shared, namespace: &Namespace, user: &str, skips: bool) -> Result<Kubectl> {
+pub(super) async fn maintainer(
+    shared: &Shared,
+    namespace: &Namespace,
+    user: &str,
+    skips: bool,
+) -> Result<Kubectl> {
     let host = &shared.drydock.host;
     let of_user = format!("--user={user}");
     host.kubectl(&["create", "clusterrolebinding", user, "--clusterrole=drydock:maintainer", &of_user])?;
-    let mut questions = vec![("get", "")];
+    // What end-turns reads before it ends anything.
+    let mut questions = vec![("get", ""), ("list", "")];
     if skips {
         let role = format!("--clusterrole={SKIP_ROLE}");
         host.kubectl(&["create", "rolebinding", user, &role, &of_user, "--namespace", &namespace.name])?;
@@ -85,25 +92,38 @@ async fn a_request_that_is_deleted_says_how_often_it_was_asked_for_after_a_resta
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
     until(accounts, "default", LIMIT, "there", |a: Option<&ServiceAccount>| a.is_some()).await?;
     let namespace = Namespace { name: "default".into(), client, kubectl };
-    let uid = namespace.held_pod("held", &node).await?;
+    // Each has one turn, however often the request is made anew.
+    let names = ["first", "second", "third"].map(|name| format!("{name}.example.com"));
+    let key = |name: &String| format!("{}priority_{name}", interceptor_annotations::PREFIX);
+    let annotations = json!({key(&names[0]): "3/controller", key(&names[1]): "2/controller", key(&names[2]): "1/controller"});
+    let uid = namespace.pod("held", &node, annotations).await?;
     namespace.kubectl.apply(&named_node_maintenance("again", "Drain", &[&node])).await?;
-    blocked(&namespace.client, "again", "Interceptor", "which has never reported").await?;
+    let never = |name: &String| format!("Waiting for interceptor {name}, which has never reported");
+    blocked(&namespace.client, "again", "Interceptor", &never(&names[0])).await?;
     let made = "jsonpath={.metadata.creationTimestamp}";
     let first = namespace.kubectl.ok(&["get", "evictionrequest", &uid, "-o", made]).await?;
     namespace.kubectl.ok(&["delete", "evictionrequest", &uid]).await?;
     let words = format!("asked again once, first at {}", first.trim());
-    blocked(&namespace.client, "again", "Interceptor", &words).await?;
+    let message = blocked(&namespace.client, "again", "Interceptor", &words).await?;
+    ensure!(message.contains(&never(&names[1])), "{message}");
     let holder = ["get", "lease", "drydock-controller-manager", "-n", "drydock-system"];
     let holder = [holder.as_slice(), &["-o", "jsonpath={.spec.holderIdentity}"]].concat();
     let before = namespace.kubectl.ok(&holder).await?;
     drydock.kill_manager()?;
-    drydock.start_manager()?;
+    drydock.start_manager().await?;
     let late = || format!("nobody has taken the lease over: {}", drydock.log_tail());
     retry(LIMIT, late, async || Ok(namespace.kubectl.ok(&holder).await? != before)).await?;
     // The next one is asked for by a manager that was not there when the first was lost.
     namespace.kubectl.ok(&["delete", "evictionrequest", &uid]).await?;
     let words = format!("asked again 2 times, first at {}", first.trim());
-    blocked(&namespace.client, "again", "Interceptor", &words).await.map(drop)
+    let message = blocked(&namespace.client, "again", "Interceptor", &words).await?;
+    ensure!(message.contains(&never(&names[2])), "{message}");
+    let shown = namespace.kubectl.object("nodemaintenance", "again").await?["status"]["podTurns"].take();
+    ensure!(shown[0]["uid"] == uid && shown[0]["turns"]["interceptors"] == json!(&names[..2]), "{shown}");
+    // The last one has 20 minutes; the admin gives all of them together a second.
+    drydock.kill_manager()?;
+    drydock.start_manager_with(&["--max-interception=1s".to_owned()]).await?;
+    drained(&namespace.client, "again", "True").await
 }
 
 /// The interceptor was passed over without an event, and the owner got no event at all.
@@ -135,7 +155,7 @@ async fn its_silence_and_passing_it_over_are_events_on_pod_and_request_and_the_n
     drydock.stop_apiserver().await?;
     let deadline = ["--heartbeat-deadline=1s".to_owned()];
     drydock.start_apiserver_with(&deadline).await?;
-    drydock.start_manager_with(&deadline)?;
+    drydock.start_manager_with(&deadline).await?;
     let over = format!("{ABSENT_INTERCEPTOR} was passed over before");
     blocked(&namespace.client, "late", "PodDisruptionBudget", &over).await?;
     let told = ("InterceptorTimedOut", format!("{ABSENT_INTERCEPTOR} has never reported"));

@@ -68,6 +68,8 @@ async fn what_changes_or_goes_in_the_meantime_does_not_end_the_removal() -> Resu
     let site = Site::start().await?;
     let pods = site.kubectl.ok(&["get", "pods", "-l", "app=surged", "-o", "name"]).await?;
     let pod = pods.lines().next().context("no pod")?.to_owned();
+    // The removal scales the Deployment down: its ReplicaSet deletes another pod.
+    site.kubectl.ok(&["annotate", &pod, "controller.kubernetes.io/pod-deletion-cost=1"]).await?;
     let changed = HeldWrites::of(&site, "deployments", "surged").await?;
     let gone = HeldWrites::of(&site, "pods", pod.trim_start_matches("pod/")).await?;
     let in_the_meantime = async {

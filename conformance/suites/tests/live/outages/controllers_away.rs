@@ -47,7 +47,7 @@ async fn a_blocked_pod_stays_while_the_controllers_are_away_and_goes_when_they_a
     ensure!(kubectl.object("pod", "b").await?["metadata"]["deletionTimestamp"].is_null());
     ensure!(refused(requests.get_opt(&b).await?.as_ref()), "its request has changed");
 
-    drydock.start_manager()?;
+    drydock.start_manager().await?;
     kubectl.ok(&["wait", "pod/b", "--for=delete"]).await?;
     kubectl.ok(&["wait", "evictionrequest", &b, "--for=condition=Evicted"]).await.map(drop)
 }

@@ -77,7 +77,7 @@ async fn write_as_manager(drydock: &Drydock, name: &str, token: u64) -> Result<k
     let request = http::Request::patch(uri)
         .header("content-type", "application/merge-patch+json")
         .header("drydock-lease-epoch", token)
-        .body(br#"{"status":{"observedGeneration":null}}"#.to_vec())?;
+        .body(br#"{"status":{"observedGeneration":1}}"#.to_vec())?;
     Ok(leader.request_text(request).await)
 }
 
@@ -130,11 +130,12 @@ async fn after_a_lease_of_2036_the_controllers_write_again() -> Result<()> {
 
     // The newest number is most of a day ahead, and the Lease is made anew.
     ensure!(drydock.kill_manager()?);
+    create(&admin, "late").await?;
     leases.delete(MANAGER, &DeleteParams::default()).await?;
     let newest = Timestamp::now().checked_add(SignedDuration::from_hours(23))?;
     let token = u64::try_from(newest.as_microsecond())?;
-    write_as_manager(&drydock, "before", token).await??;
-    drydock.start_manager()?;
+    write_as_manager(&drydock, "late", token).await??;
+    drydock.start_manager().await?;
     is_written(&admin, "anew").await?;
     let [again, _] = times(leases.get_opt(MANAGER).await?.as_ref()).context("no times")?;
     ensure!(again > newest, "{again}");

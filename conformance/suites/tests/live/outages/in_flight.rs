@@ -51,7 +51,7 @@ async fn a_manager_that_is_asked_to_end_waits_for_its_evictions_in_flight() -> R
     ensure!(ended?.success(), "the manager failed");
     kubectl.ok(&["wait", "pod/a", "--for=delete"]).await?;
     // No manager says so until the next one runs.
-    drydock.start_manager()?;
+    drydock.start_manager().await?;
     kubectl.ok(&["wait", "evictionrequest", &uid, "--for=condition=Evicted"]).await.map(drop)
 }
 

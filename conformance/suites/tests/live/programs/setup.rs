@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use drydock_testkit::drydock::{grant, program};
-use drydock_testkit::host::{TestHost, free_ports, kubeconfig};
+use drydock_testkit::host::{TestHost, kubeconfig};
 use drydock_testkit::kubectl::Kubectl;
 use drydock_testkit::program::{Program, folder};
 use drydock_testkit::wait::https_ready;
@@ -39,7 +39,7 @@ impl ProgramSetup {
         let groups = ["system:serviceaccounts", "system:serviceaccounts:drydock-system"];
         let identity = host.pki.client(&dir, "user", &user, &groups)?;
         std::fs::write(dir.join("kubeconfig"), kubeconfig(url, &host.pki.ca, &identity))?;
-        let port = free_ports(1)?.first().copied().context("no free port")?;
+        let port = host.free_port()?;
         let mut flags = vec!["--kubeconfig=kubeconfig".into(), "--bind-address=127.0.0.1".into()];
         flags.extend([format!("--secure-port={port}"), "--cert-dir=certs".into()]);
         match name {
@@ -62,8 +62,8 @@ impl ProgramSetup {
 
     /// Starts it likewise, and waits until it is ready.
     pub async fn start_ready(&self, more: &[String]) -> Result<Program> {
-        let running = self.start(more)?;
-        https_ready(self.port, "/readyz", LIMIT).await?;
+        let mut running = self.start(more)?;
+        running.unless_ended(https_ready(self.port, "/readyz", LIMIT)).await?;
         Ok(running)
     }
 

@@ -21,7 +21,7 @@ use tracing::info;
 
 use super::decide::{has_taint, needs_taint, nodes_of, patch, taken_from};
 use crate::daemonset::state::DaemonSetState;
-use crate::daemonset::targets::changed_nodes;
+use crate::node_targets::changed_nodes;
 
 /// Key of the taint.
 pub(crate) const TAINT: &str = DRAIN_TAINT;
@@ -63,7 +63,7 @@ pub(crate) fn is_pending(context: &ControllerContext, state: &DaemonSetState, no
 
 /// Whether DaemonSet pods are being drained from a node that does not have the taint.
 pub(crate) fn may_be_pending(context: &ControllerContext, state: &DaemonSetState, node: &str) -> bool {
-    state.targets.has_reached_daemon_sets(node)
+    state.targets.has_reached(node)
         && context.caches.nodes.find("", node).is_some_and(|node| !has_taint(&node))
 }
 
@@ -76,9 +76,7 @@ fn needs_taint_now(context: &ControllerContext, state: &DaemonSetState, node: &N
 fn subscribe(context: &ControllerContext, state: &Arc<DaemonSetState>) {
     let (nodes, clock) = (state.clone(), context.clock);
     context.caches.nodes.subscribe(move |change: &ObjectChange<Node>| {
-        if let Some(node) =
-            taken_from(change).filter(|node| nodes.targets.has_reached_daemon_sets(&node.name))
-        {
+        if let Some(node) = taken_from(change).filter(|node| nodes.targets.has_reached(&node.name)) {
             nodes.waits.taken(&node.name, clock.now());
         }
         if let Some(node) = change.latest()
@@ -105,7 +103,7 @@ async fn reconcile(
     blocked: &(impl Fn(&str) + Sync),
     name: String,
 ) -> Result<Requeue, CallError> {
-    let is_draining = state.targets.has_reached_daemon_sets(&name);
+    let is_draining = state.targets.has_reached(&name);
     let Some(node) = context.caches.nodes.find("", &name) else {
         state.over(&name, false);
         return Ok(Requeue::Never);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{EFFECT, TAINT};
 use crate::daemonset::deletions::Deletions;
-use crate::daemonset::targets::NodeTargets;
+use crate::node_targets::NodeTargets;
 
 /// Whether the node has the taint, as the host's controllers see it.
 pub(crate) fn has_taint(node: &Node) -> bool {

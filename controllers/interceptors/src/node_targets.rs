@@ -1,5 +1,5 @@
-//! Which DaemonSet pods the drain targets cover: an index over the maintenances in Drain, because each may
-//! name thousands of nodes and the question is asked for each pod.
+//! Which pods of a type the drain targets cover: an index over the maintenances in Drain, because each may name thousands
+//! of nodes and the question is asked for each pod.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,11 +14,14 @@ use parking_lot::RwLock;
 /// Most maintenances that a log line names.
 const MAX_NAMED: usize = 5;
 
-/// The nodes for which maintenances in Drain have drain targets of type DaemonSet. Clones share it.
-#[derive(Clone, Default)]
-pub(crate) struct DaemonSetTargets(Arc<RwLock<HashMap<String, NodeTargets>>>);
+/// The nodes for which maintenances in Drain have drain targets of one pod type. Clones share it.
+#[derive(Clone)]
+pub(crate) struct TargetIndex {
+    pod_type: PodType,
+    nodes: Arc<RwLock<HashMap<String, NodeTargets>>>,
+}
 
-/// The maintenances in Drain that have drain targets of type DaemonSet for one node, ordered by name.
+/// The maintenances in Drain that have drain targets of that type for one node, ordered by name.
 #[derive(Clone, Default)]
 pub(crate) struct NodeTargets(Vec<NodeTarget>);
 
@@ -27,9 +30,15 @@ pub(crate) struct NodeTargets(Vec<NodeTarget>);
 struct NodeTarget {
     maintenance: Arc<NodeMaintenance>,
     status: usize,
+    pod_type: PodType,
 }
 
-impl DaemonSetTargets {
+impl TargetIndex {
+    /// An index of no maintenances yet.
+    pub(crate) fn of(pod_type: PodType) -> Self {
+        Self { pod_type, nodes: Arc::default() }
+    }
+
     /// Keeps the index current with a store. Handlers that subscribe later find each change in the index.
     pub(crate) fn follow(&self, maintenances: &Store<NodeMaintenance>) {
         let targets = self.clone();
@@ -38,18 +47,18 @@ impl DaemonSetTargets {
 
     /// Which pods are being drained from a node.
     pub(crate) fn on(&self, node: &str) -> NodeTargets {
-        self.0.read().get(node).cloned().unwrap_or_default()
+        self.nodes.read().get(node).cloned().unwrap_or_default()
     }
 
-    /// Whether a maintenance in Drain has drain targets of type DaemonSet for a node.
-    pub(crate) fn has_reached_daemon_sets(&self, node: &str) -> bool {
-        self.0.read().contains_key(node)
+    /// Whether a maintenance in Drain has drain targets of the type for a node.
+    pub(crate) fn has_reached(&self, node: &str) -> bool {
+        self.nodes.read().contains_key(node)
     }
 
     fn take(&self, change: &ObjectChange<NodeMaintenance>) {
-        let mut nodes = self.0.write();
+        let (mut nodes, pod_type) = (self.nodes.write(), self.pod_type);
         for old in change.old.iter() {
-            for (_, status) in drained(old) {
+            for (_, status) in drained(old, pod_type) {
                 let node = &status.node_ref.name;
                 if nodes.get_mut(node).is_some_and(|on_node| on_node.forget(old)) {
                     nodes.remove(node);
@@ -57,8 +66,8 @@ impl DaemonSetTargets {
             }
         }
         for new in change.new.iter() {
-            for (status, of_node) in drained(new) {
-                let target = NodeTarget { maintenance: new.clone(), status };
+            for (status, of_node) in drained(new, pod_type) {
+                let target = NodeTarget { maintenance: new.clone(), status, pod_type };
                 nodes.entry(of_node.node_ref.name.clone()).or_default().insert(target);
             }
         }
@@ -66,12 +75,12 @@ impl DaemonSetTargets {
 }
 
 impl NodeTargets {
-    /// Whether no maintenance has drain targets of type DaemonSet there.
+    /// Whether no maintenance has drain targets of the type there.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the targets cover this DaemonSet pod, which is on the node.
+    /// Whether the targets cover this pod, which is of the type and on the node.
     pub(crate) fn covers(&self, pod: &Pod) -> bool {
         self.0.iter().any(|target| target.covers(pod))
     }
@@ -104,19 +113,20 @@ impl NodeTarget {
     fn covers(&self, pod: &Pod) -> bool {
         let status = self.maintenance.status.node_statuses.get(self.status);
         let targets = status.map(|status| status.drain_targets.as_slice()).unwrap_or_default();
-        targets.iter().any(|target| target.covers(PodType::DaemonSet, pod.priority, pod.known_labels()))
+        targets.iter().any(|target| target.covers(self.pod_type, pod.priority, pod.known_labels()))
     }
 }
 
-/// The statuses of a maintenance in Drain that have drain targets of type DaemonSet, with their indexes.
-fn drained(maintenance: &NodeMaintenance) -> impl Iterator<Item = (usize, &NodeMaintenanceNodeStatus)> {
+/// The statuses of a maintenance in Drain that have drain targets of the type, with their indexes.
+fn drained(
+    maintenance: &NodeMaintenance,
+    pod_type: PodType,
+) -> impl Iterator<Item = (usize, &NodeMaintenanceNodeStatus)> {
     let statuses = maintenance.status.node_statuses.iter().enumerate();
-    let drains_them = is_draining(maintenance) && maintenance.spec.drains(PodType::DaemonSet);
-    statuses.filter(move |(_, status)| drains_them && names_daemon_sets(status))
-}
-
-fn names_daemon_sets(status: &NodeMaintenanceNodeStatus) -> bool {
-    status.drain_targets.iter().any(|t| t.pod_type == PodType::DaemonSet)
+    let drains_them = is_draining(maintenance) && maintenance.spec.drains(pod_type);
+    let has_targets =
+        move |status: &NodeMaintenanceNodeStatus| status.drain_targets.iter().any(|t| t.pod_type == pod_type);
+    statuses.filter(move |(_, status)| drains_them && has_targets(status))
 }
 
 /// Nodes whose targets differ between the two sides of a change. Each side is read once: a status names thousands.
@@ -139,9 +149,9 @@ fn is_draining(maintenance: &NodeMaintenance) -> bool {
 
 #[cfg(test)]
 impl NodeTargets {
-    /// Returns the targets that these maintenances show for a node.
+    /// Returns the targets of type DaemonSet that these maintenances show for a node.
     pub(crate) fn of(node: &str, maintenances: &[Arc<NodeMaintenance>]) -> Self {
-        let targets = DaemonSetTargets::default();
+        let targets = TargetIndex::of(PodType::DaemonSet);
         for maintenance in maintenances {
             targets.take(&ObjectChange::between(None, Some(maintenance.clone())));
         }
@@ -159,8 +169,8 @@ mod tests {
 
     use super::*;
 
-    fn of(maintenance: &Arc<NodeMaintenance>) -> DaemonSetTargets {
-        let targets = DaemonSetTargets::default();
+    fn of(maintenance: &Arc<NodeMaintenance>) -> TargetIndex {
+        let targets = TargetIndex::of(PodType::DaemonSet);
         targets.take(&ObjectChange::between(None, Some(maintenance.clone())));
         targets
     }
@@ -211,8 +221,8 @@ mod tests {
         let elsewhere =
             of(&maintenance(NodeMaintenanceStage::Drain, "n2", vec![target(PodType::DaemonSet, 5000, None)]));
         assert!(!elsewhere.on("n1").covers(&pod(0, "a")));
-        assert!(elsewhere.has_reached_daemon_sets("n2") && !elsewhere.has_reached_daemon_sets("n1"));
-        assert!(!of(&all(target(PodType::Default, 5000, None))).has_reached_daemon_sets("n1"));
+        assert!(elsewhere.has_reached("n2") && !elsewhere.has_reached("n1"));
+        assert!(!of(&all(target(PodType::Default, 5000, None))).has_reached("n1"));
     }
 
     /// A pod with thousands of labels was deleted in the tier of a selector that spares pods with one of these labels.
@@ -237,7 +247,7 @@ mod tests {
             [NodeMaintenanceStage::Idle, NodeMaintenanceStage::Cordon, NodeMaintenanceStage::Complete]
         {
             let m = maintenance(stage, "n1", vec![target(PodType::DaemonSet, 5000, None)]);
-            assert!(!of(&m).has_reached_daemon_sets("n1"));
+            assert!(!of(&m).has_reached("n1"));
         }
     }
 
@@ -255,7 +265,7 @@ mod tests {
             m
         };
         let store = Store::default();
-        let targets = DaemonSetTargets::default();
+        let targets = TargetIndex::of(PodType::DaemonSet);
         targets.follow(&store);
         let why = |node: &str| {
             let on_node = targets.on(node);
@@ -271,8 +281,8 @@ mod tests {
         for m in ["b", "low"] {
             store.delete(&ObjectKey::new("", m));
         }
-        assert!(!targets.has_reached_daemon_sets("n1") && !targets.has_reached_daemon_sets("n2"));
-        assert!(targets.0.read().is_empty());
+        assert!(!targets.has_reached("n1") && !targets.has_reached("n2"));
+        assert!(targets.nodes.read().is_empty());
     }
 
     /// Our controller writes no such status. If somebody else does, no DaemonSet pod is deleted because of it.
