@@ -153,6 +153,9 @@ pub trait Kind: Send + Sync + 'static {
         self.prepare_for_status_update(new, old);
         self.validate_status_update(new, old, now)
     }
+    /// Notes in a new object who creates it, if the kind keeps that. `creator` is the unit by which users have shares: the name of
+    /// a user, or the group of all service accounts of a namespace.
+    fn note_creator(&self, _object: &mut Object, _creator: &str) {}
     /// Called before an object is marked for deletion (`deletionTimestamp` set, finalizers pending).
     fn prepare_for_delete(&self, _object: &mut Object) {}
     /// Returns the rule for names, in addition to that of every object.
@@ -253,7 +256,7 @@ pub fn reset_status(object: &mut Object) {
 }
 
 /// Sets all fields but the status and the metadata to their values in the old object.
-fn keep_all_but_status(new: &mut Object, old: &Object) {
+pub(crate) fn keep_all_but_status(new: &mut Object, old: &Object) {
     const OWN: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
     let is_own = |field: &str| OWN.contains(&field);
     new.0.retain(|field, _| is_own(field) || old.0.contains_key(field));

@@ -14,7 +14,7 @@ use serde_json::Value;
 pub use draft::Draft;
 
 use crate::field::ErrorList;
-use crate::kind::{Column, Kind, NAME_AND_AGE, Names, Now, Quota, keep, reset_status};
+use crate::kind::{Column, Kind, NAME_AND_AGE, Names, Now, Quota, keep, keep_all_but_status, reset_status};
 use crate::names::{self, NameRule};
 use crate::object::Object;
 use crate::schema::enumeration::Enumerations;
@@ -54,12 +54,16 @@ pub trait Strategy: Send + Sync + Sized + 'static {
     fn validate_update(&self, new: &Self::Object, _old: &Self::Object, now: Now) -> ErrorList {
         self.validate(new, now)
     }
+    /// Changes an object before a write to its status is validated.
+    fn prepare_for_status_update(&self, _new: &mut Object, _old: &Object) {}
     /// Returns the errors of an update of the status.
     fn validate_status_update(&self, _new: &Self::Object, _old: &Self::Object, _now: Now) -> ErrorList {
         ErrorList::new()
     }
     /// Changes an object before it is marked for deletion (`deletionTimestamp` set, finalizers pending).
     fn prepare_for_delete(&self, _object: &mut Draft<'_, Self::Object>) {}
+    /// See [`Kind::note_creator`].
+    fn note_creator(&self, _object: &mut Object, _creator: &str) {}
     /// Returns warnings for the client of a create, or of an update of `old`. The objects are as they will be stored.
     fn warnings(&self, _new: &Object, _old: Option<&Object>) -> Vec<String> {
         Vec::new()
@@ -232,6 +236,11 @@ impl<S: Strategy> Kind for TypedKind<S> {
         self.update_errors(new, &view, &old, now)
     }
 
+    fn prepare_for_status_update(&self, new: &mut Object, old: &Object) {
+        keep_all_but_status(new, old);
+        self.strategy.prepare_for_status_update(new, old);
+    }
+
     fn validate_status_update(&self, new: &Object, old: &Object, now: Now) -> ErrorList {
         let decode = if S::STATUS_DEPENDS_ON_SPEC { view::decode } else { view::decode_status };
         let (view, old) = (decoded!(decode(new)), decoded!(decode(old)));
@@ -244,6 +253,10 @@ impl<S: Strategy> Kind for TypedKind<S> {
         if let Ok(mut draft) = Draft::decode(object) {
             self.strategy.prepare_for_delete(&mut draft);
         }
+    }
+
+    fn note_creator(&self, object: &mut Object, creator: &str) {
+        self.strategy.note_creator(object, creator);
     }
 
     fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {

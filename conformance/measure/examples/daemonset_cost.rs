@@ -13,7 +13,6 @@ use drydock_api::node_maintenance::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeReference, PodType,
 };
 use drydock_interceptors::daemonset;
-use drydock_runtime::cache::OwnerRef;
 use drydock_runtime::{HostCaches, Node, ObjectKey, Pod, testing};
 use serde_json::json;
 
@@ -65,6 +64,7 @@ fn fill(caches: &HostCaches, nodes: usize, pods: usize, maintenances: usize) {
         let mine = (0..nodes).filter(|n| maintenances == 1 || (n + m) % 2 == 0).map(name);
         caches.maintenances.apply(maintenance(&format!("m{m}"), mine));
     }
+    caches.daemon_sets.finish_list(&Default::default());
     caches.nodes.finish_list(&caches.nodes.all().iter().map(|n| ObjectKey::new("", &n.name)).collect());
     caches
         .pods
@@ -81,20 +81,14 @@ fn node(name: &str) -> Node {
 }
 
 fn pod(name: &str, node: &str) -> Pod {
-    let owner = OwnerRef {
-        api_version: "apps/v1".into(),
-        kind: "DaemonSet".into(),
-        name: "agent".into(),
-        uid: name.rsplit('-').next().unwrap().into(),
-    };
-    Pod {
+    let pod = Pod {
         name: name.into(),
         namespace: "ns".into(),
         uid: name.into(),
         node_name: node.into(),
-        controller: Some(owner.into()),
         ..Pod::default()
-    }
+    };
+    testing::of_daemon_set("agent", name.rsplit('-').next().unwrap(), pod)
 }
 
 fn request(pod: &str) -> EvictionRequest {

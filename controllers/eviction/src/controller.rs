@@ -18,7 +18,7 @@ use drydock_runtime::clock::Clock;
 use drydock_runtime::queue::{ExponentialBackoff, WorkQueue};
 use drydock_runtime::{
     ApiErrorKind, Cacheable, CallError, ControllerContext, ObjectChange, ObjectKey, Pod, Requeue,
-    after_failed_write, classify, find, patch, run_workers,
+    after_failed_write, classify, find, ownership, patch, run_workers,
 };
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -38,7 +38,8 @@ use crate::request_events::{publish_skip, publish_start, publish_warnings, repor
 /// Field manager of the status.
 pub const FIELD_MANAGER: &str = "drydock-eviction-controller";
 /// The caches that are read.
-pub const READS: Select = Select { pods: true, requests: true, maintenances: true, ..Select::NONE };
+pub const READS: Select =
+    Select { pods: true, daemon_sets: true, requests: true, maintenances: true, ..Select::NONE };
 
 /// How the controller runs.
 #[derive(Clone, Debug)]
@@ -166,11 +167,18 @@ impl RequestReconciler {
             return Ok(decision);
         }
         let live = find(&api::<Pod>(&self.context.client, namespace), &target.name).await;
-        let live = live.map_err(CallError::of("reading the pod"))?.map(|wire| wire.object);
+        let live = match live.map_err(CallError::of("reading the pod"))? {
+            Some(wire) => Some(self.decided(wire.object).await?),
+            None => None,
+        };
         let seen = TargetPod::of_live_read(live.as_ref(), &target.uid);
         let found = matches!(seen, TargetPod::Present(_));
         debug!(request = %request.key(), found, "read a pod that is not cached from the host");
         Ok(step(request, seen, self.context.clock.now(), &self.config))
+    }
+
+    async fn decided(&self, pod: Pod) -> Result<Pod, CallError> {
+        ownership::decided(&self.context, pod).await.map_err(CallError::of("reading the pod's DaemonSet"))
     }
 
     /// A request that has no interceptors yet, with the turns that those of its pod have had in earlier requests: the

@@ -95,6 +95,9 @@ fn begin(
             end(request, &TerminalCondition::request_deleted(), now)
         }
         TargetPod::Present(pod) if pod.in_group => end(request, &TerminalCondition::in_group(name), now),
+        // The list of interceptors depends on it, and is chosen once. The answer of the host changes the cached pod, which
+        // wakes us.
+        TargetPod::Present(pod) if pod.is_undecided() => RequestDecision::default(),
         TargetPod::Present(pod) => first_turn(request, pod, now, config),
     }
 }

@@ -8,7 +8,8 @@ use drydock_api::eviction_request::interceptors::IMPERATIVE_EVICTION;
 use drydock_api::eviction_request::status_validation::StatusUpdate;
 use drydock_api::eviction_request::{EvictionTarget, LocalPodReference, Requester};
 use drydock_api::metav1::find_condition;
-use drydock_runtime::cache::{OwnerRef, PodPhase};
+use drydock_runtime::cache::{DaemonSetOwner, PodPhase};
+use drydock_runtime::testing::{mirror, of_daemon_set};
 
 use super::*;
 
@@ -99,14 +100,12 @@ fn first_pass_sets_targets_entries_and_the_first_turn_in_one_write() {
 
 #[test]
 fn first_pass_says_where_the_pod_is_and_what_it_is_and_nothing_changes_that() {
-    let owner = OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
-    let mirror = BTreeMap::from([(drydock_runtime::cache::MIRROR_ANNOTATION.into(), "x".into())]);
     let of = |pod: Pod| begun(&pod).status.pod_info.unwrap();
     let here = || Pod { node_name: "n1".into(), priority: 7, ..pod(&[A]) };
     let info = |pod_type: &str| PodInfo { node_name: "n1".into(), priority: 7, pod_type: pod_type.into() };
     assert_eq!(of(here()), info("Default"));
-    assert_eq!(of(Pod { controller: Some(owner.into()), ..here() }), info("DaemonSet"));
-    assert_eq!(of(Pod { annotations: mirror.into(), ..here() }), info("Static"));
+    assert_eq!(of(of_daemon_set("agent", "ds", here())), info("DaemonSet"));
+    assert_eq!(of(mirror(Pod { annotations: Default::default(), ..here() })), info("Static"));
     let mut request = begun(&here());
     advance(&mut request, TargetPod::Present(&Pod { priority: 8, ..here() }), at(3600));
     assert_eq!(
@@ -117,10 +116,22 @@ fn first_pass_says_where_the_pod_is_and_what_it_is_and_nothing_changes_that() {
 
 #[test]
 fn daemon_set_pod_gets_its_own_interceptor_before_the_last() {
-    let owner = OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
-    let request = begun(&Pod { controller: Some(owner.into()), ..pod(&[]) });
+    let request = begun(&of_daemon_set("agent", "ds", pod(&[])));
     let targets: Vec<&str> = request.status.target_interceptors.iter().map(|i| i.name.as_str()).collect();
     assert_eq!(targets, ["daemonset.apps.k8s.io", IMPERATIVE_EVICTION]);
+}
+
+/// The list of interceptors is chosen once.
+#[test]
+fn the_interceptors_are_chosen_when_it_is_known_whether_the_daemon_set_of_the_pod_is_alive() {
+    let of = |daemon_set_owner| Pod { daemon_set_owner, ..of_daemon_set("agent", "ds", pod(&[])) };
+    let undecided = of(DaemonSetOwner::Undecided);
+    let mut waiting = request();
+    let decision = advance(&mut waiting, TargetPod::Present(&undecided), at(0));
+    assert!(waiting.status.target_interceptors.is_empty() && !decision.confirm && !decision.ends);
+    let request = begun(&of(DaemonSetOwner::Gone));
+    let targets: Vec<&str> = request.status.target_interceptors.iter().map(|i| i.name.as_str()).collect();
+    assert_eq!(targets, [IMPERATIVE_EVICTION]);
 }
 
 /// A tenant's annotations may be 256 KiB: each wrong entry was an event on the request and on the pod.

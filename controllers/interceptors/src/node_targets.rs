@@ -165,7 +165,7 @@ mod tests {
     use drydock_api::metav1::{LabelSelector, LabelSelectorRequirement};
     use drydock_api::node_maintenance::{NodeMaintenanceNodeStatus, NodeReference};
     use drydock_runtime::ObjectKey;
-    use drydock_runtime::cache::OwnerRef;
+    use drydock_runtime::testing::of_daemon_set;
 
     use super::*;
 
@@ -200,15 +200,13 @@ mod tests {
     }
 
     fn pod(priority: i32, app: &str) -> Pod {
-        let owner =
-            OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
-        Pod {
+        let pod = Pod {
             node_name: "n1".into(),
             priority,
             labels: BTreeMap::from([("app".to_owned(), app.to_owned())]).into(),
-            controller: Some(owner.into()),
             ..Default::default()
-        }
+        };
+        of_daemon_set("agent", "ds", pod)
     }
 
     #[test]

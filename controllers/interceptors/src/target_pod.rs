@@ -7,14 +7,14 @@ use drydock_api::eviction_request::interceptors::{DAEMON_SET, IMPERATIVE_EVICTIO
 use drydock_api::node_maintenance::PodType;
 use drydock_runtime::{Cacheable, Pod, Store};
 
-/// The interceptor that evicts a pod: one for each pod, by its type. The owner reference is not verified,
-/// here as in the drain plan: whether the DaemonSet exists makes no difference, because no other interceptor
-/// evicts the pod.
-pub(crate) fn responsible(pod: &Pod) -> &'static str {
+/// The interceptor that evicts a pod: one for each pod, by its type, as in the drain plan. None while it is not known whether the
+/// DaemonSet exists that the pod names: nobody touches the pod then.
+pub(crate) fn responsible(pod: &Pod) -> Option<&'static str> {
     match pod.pod_type() {
-        PodType::Static => KUBELET,
-        PodType::DaemonSet => DAEMON_SET,
-        PodType::Default | PodType::Unknown => IMPERATIVE_EVICTION,
+        _ if pod.is_undecided() => None,
+        PodType::Static => Some(KUBELET),
+        PodType::DaemonSet => Some(DAEMON_SET),
+        PodType::Default | PodType::Unknown => Some(IMPERATIVE_EVICTION),
     }
 }
 
@@ -27,10 +27,9 @@ pub(crate) fn target_of(request: &EvictionRequest, pods: &Store<Pod>) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use drydock_api::eviction_request::LocalPodReference;
-    use drydock_runtime::cache::{MIRROR_ANNOTATION, OwnerRef};
+    use drydock_runtime::cache::{DaemonSetOwner, OwnerRef};
+    use drydock_runtime::testing::{mirror, of_daemon_set};
 
     use super::*;
 
@@ -51,27 +50,25 @@ mod tests {
         assert_eq!(target_of(&request, &pods), None);
     }
 
-    /// A mirror pod is a static one, even if it has a controller; and an owner of a version that is not served makes no
-    /// interceptor responsible that would not act.
+    /// An owner of a version that is not served makes no interceptor responsible that would not act.
     #[test]
     fn each_pod_has_one_interceptor_that_evicts_it() {
         let owned = |version: &str, kind: &str| {
             let owner = OwnerRef { api_version: version.into(), kind: kind.into(), ..OwnerRef::default() };
             Pod { controller: Some(owner.into()), ..Pod::default() }
         };
-        let mirror = |pod: Pod| {
-            let annotations = BTreeMap::from([(MIRROR_ANNOTATION.to_owned(), "x".to_owned())]).into();
-            Pod { annotations, ..pod }
-        };
+        let owner = |daemon_set_owner| Pod { daemon_set_owner, ..owned("apps/v1", "DaemonSet") };
         for (pod, name) in [
             (Pod::default(), IMPERATIVE_EVICTION),
             (owned("apps/v1", "ReplicaSet"), IMPERATIVE_EVICTION),
             (owned("apps/v9", "DaemonSet"), IMPERATIVE_EVICTION),
-            (owned("apps/v1", "DaemonSet"), DAEMON_SET),
+            (owner(DaemonSetOwner::Gone), IMPERATIVE_EVICTION),
+            (of_daemon_set("agent", "u", Pod::default()), DAEMON_SET),
             (mirror(Pod::default()), KUBELET),
-            (mirror(owned("apps/v1", "DaemonSet")), KUBELET),
+            (Pod { controller: None, ..mirror(Pod::default()) }, IMPERATIVE_EVICTION),
         ] {
-            assert_eq!(responsible(&pod), name, "{pod:?}");
+            assert_eq!(responsible(&pod), Some(name), "{pod:?}");
         }
+        assert_eq!(responsible(&owner(DaemonSetOwner::Undecided)), None);
     }
 }

@@ -9,7 +9,7 @@ use drydock_eviction::PastTurns;
 use drydock_runtime::ControllerContext;
 use drydock_runtime::cache::Select;
 use drydock_runtime::metrics::Metrics;
-use drydock_runtime::{leading, lease};
+use drydock_runtime::{leading, lease, ownership};
 use drydock_serving::host;
 use drydock_serving::tasks::ProgramTasks;
 use kube::Client;
@@ -55,6 +55,7 @@ async fn start(flags: Flags, tasks: ProgramTasks) -> anyhow::Result<()> {
     }
     // A standby keeps its caches current too.
     context.caches.start(&connections.watches, Select::ALL, &context.tasks);
+    context.tasks.spawn("owners of pods", ownership::run(context.clone()));
     let inputs = ControllerInputs { past_turns: PastTurns::follow(&context), flags };
     let start = || controllers::start(&context, &inputs);
     inputs.flags.lease.lead(&context, &connections.lease, start).await

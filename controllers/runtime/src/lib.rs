@@ -22,6 +22,7 @@ pub mod leading;
 pub mod lease;
 pub mod metrics;
 mod node_write_refusals;
+pub mod ownership;
 pub mod patch;
 pub mod queue;
 pub mod refusal;

@@ -1,8 +1,9 @@
 //! For tests of the code around the machines: a context whose API server is a function.
 
-use drydock_serving::tasks::ProgramTasks;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use drydock_serving::tasks::ProgramTasks;
 use http::header::DATE;
 use http::{HeaderValue, Request, Response};
 use jiff::fmt::rfc2822::DateTimePrinter;
@@ -12,7 +13,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::HostCaches;
+use crate::cache::{DaemonSetOwner, HostCaches, MIRROR_ANNOTATION, OwnerRef, Pod};
 use crate::clock::Clock;
 use crate::context::ControllerContext;
 use crate::events::EventRecorder;
@@ -49,6 +50,29 @@ pub fn context_ahead(
         skew: Skew::default(),
         tasks,
     }
+}
+
+/// A pod as one of a DaemonSet that is alive.
+pub fn of_daemon_set(name: &str, uid: &str, pod: Pod) -> Pod {
+    let (api_version, kind) = ("apps/v1".into(), "DaemonSet".into());
+    let owner = OwnerRef { api_version, kind, name: name.into(), uid: uid.into() };
+    Pod { controller: Some(owner.into()), daemon_set_owner: DaemonSetOwner::Alive, ..pod }
+}
+
+/// A pod as its kubelet writes the mirror of a static one.
+pub fn mirror(pod: Pod) -> Pod {
+    let (api_version, kind) = ("v1".into(), "Node".into());
+    let owner = OwnerRef { api_version, kind, name: pod.node_name.clone(), uid: "node".into() };
+    let mut annotations = BTreeMap::clone(&pod.annotations);
+    annotations.insert(MIRROR_ANNOTATION.into(), "a-hash".into());
+    let daemon_set_owner = DaemonSetOwner::Unnamed;
+    Pod { controller: Some(owner.into()), annotations: annotations.into(), daemon_set_owner, ..pod }
+}
+
+/// A pod as it is once the cache has its DaemonSet, if it names one: that is alive.
+pub fn with_its_daemon_set(pod: Pod) -> Pod {
+    let daemon_set_owner = if pod.is_undecided() { DaemonSetOwner::Alive } else { pod.daemon_set_owner };
+    Pod { daemon_set_owner, ..pod }
 }
 
 /// Returns the code and the body of a failure. A NotFound names an object, as that of a server does which has

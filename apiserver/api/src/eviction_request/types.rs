@@ -301,8 +301,9 @@ pub struct PodInfo {
     /// Priority of the pod (.spec.priority), 0 if it has none.
     #[schema(tag = 2, required)]
     pub priority: i32,
-    /// PodType is Default, DaemonSet (the pod's controller is a DaemonSet) or Static (it mirrors a static pod), as in
-    /// the drainPlan of a NodeMaintenance. Clients should accept unknown values. The maximum length is 64 characters.
+    /// PodType is Default, DaemonSet (the pod's controller is a DaemonSet that is not being deleted) or Static (it
+    /// mirrors a static pod), as in the drainPlan of a NodeMaintenance. Clients should accept unknown values. The
+    /// maximum length is 64 characters.
     #[schema(tag = 3, required)]
     pub pod_type: String,
 }

@@ -34,6 +34,8 @@ pub const MAX_OBJECTS: usize = 5_000;
 pub const MAX_ALL_BYTES: u64 = 48 << 20;
 /// Maximum bytes of `status.nodeStatuses` of all objects, as JSON: 300,000 nodes of maintenances that are complete.
 pub const MAX_ALL_STATUS_BYTES: usize = 48 << 20;
+/// Maximum bytes of `status.creator`. Users whose names begin alike count as one from there on.
+pub const MAX_CREATOR_BYTES: usize = 512;
 /// Bytes of `status.nodeStatuses` that each object may have, whatever the others have: a status of twenty nodes.
 pub const MIN_NODE_STATUSES_BYTES: usize = 8 << 10;
 /// Maximum bytes that a change of the stage adds: its name, which `kubectl apply` repeats, our finalizer, the stage in the

@@ -103,6 +103,12 @@ pub struct NodeMaintenanceStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(tag = 9, list_type = "atomic", max_items = MAX_PODS_WITH_TURNS)]
     pub pod_turns: Vec<PodEarlierTurns>,
+    /// Creator is the name of the user who created the maintenance, or, for a service account, the group of all service
+    /// accounts of its namespace. The API server notes it, and nobody changes it. Where there is no room for all
+    /// maintenances, in series of metrics and in events, each creator has a share.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(tag = 10)]
+    pub creator: String,
 }
 
 /// PodEarlierTurns tells of the turns that interceptors of a pod have had in eviction requests that others ended.

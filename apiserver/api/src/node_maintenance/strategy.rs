@@ -10,6 +10,7 @@ use super::status::StageStatus;
 use super::transitions::{places_finalizer, stage_on_deletion};
 use super::types::{FINALIZER, NodeMaintenance, NodeMaintenanceStage};
 use super::{columns, defaults, limits, username, validation};
+use crate::text::cut_bytes;
 
 /// Names of the kind.
 pub const NAMES: Names = Names {
@@ -22,6 +23,9 @@ pub const NAMES: Names = Names {
     categories: &[],
     namespaced: false,
 };
+
+/// The field of the status with the creator.
+const CREATOR: &str = "creator";
 
 /// The kind, for the server.
 pub type NodeMaintenanceKind = TypedKind<NodeMaintenanceStrategy>;
@@ -86,6 +90,22 @@ impl Strategy for NodeMaintenanceStrategy {
         validation::validate_status_update(new, old)
     }
 
+    /// The creator is who the API server says.
+    fn prepare_for_status_update(&self, new: &mut Object, old: &Object) {
+        let creator = creator_of(old).cloned();
+        let Some(status) = new.0.get_mut("status").and_then(Value::as_object_mut) else { return };
+        match creator {
+            Some(creator) => status.insert(CREATOR.to_owned(), creator),
+            None => status.remove(CREATOR),
+        };
+    }
+
+    fn note_creator(&self, object: &mut Object, creator: &str) {
+        if let Some(status) = object.0.get_mut("status").and_then(Value::as_object_mut) {
+            status.insert(CREATOR.to_owned(), cut_bytes(creator, limits::MAX_CREATOR_BYTES).into());
+        }
+    }
+
     fn prepare_for_delete(&self, object: &mut Draft<'_, NodeMaintenance>) {
         let stage = stage_on_deletion(object.spec.stage);
         if stage == object.spec.stage {
@@ -121,6 +141,10 @@ impl Strategy for NodeMaintenanceStrategy {
     fn cells(&self, maintenance: &NodeMaintenance, now: Now) -> Option<Vec<Value>> {
         Some(columns::cells(maintenance, now))
     }
+}
+
+fn creator_of(object: &Object) -> Option<&Value> {
+    object.0.get("status")?.get(CREATOR)
 }
 
 /// Adds the finalizer that keeps the maintenance until its nodes are released, unless the maintenance has it.

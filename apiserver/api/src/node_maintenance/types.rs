@@ -204,9 +204,9 @@ pub enum PodType {
     #[default]
     #[serde(alias = "")]
     Default,
-    /// Pods whose controller is a DaemonSet.
+    /// Pods whose controller is a DaemonSet that exists and is not being deleted.
     DaemonSet,
-    /// Mirror pods of the kubelet's manifests.
+    /// Mirror pods of the kubelet's manifests, which their node controls.
     Static,
     /// A value that this version does not know; validation refuses it.
     #[serde(other)]

@@ -257,6 +257,33 @@ fn status_and_spec_are_kept_apart() {
     assert_eq!(new.0["spec"]["stage"], "Drain");
 }
 
+/// One who could write another's name would have that one's share, and one who could write many would have many.
+#[test]
+fn the_creator_is_noted_by_the_server_and_stays() {
+    let mut new = stage("Drain");
+    new.0.insert("status".to_owned(), json!({ "creator": "somebody else" }));
+    kind().prepare_for_create(&mut new);
+    kind().note_creator(&mut new, "ann");
+    assert_eq!(new.0["status"]["creator"], "ann");
+    for status in [json!({ "creator": "somebody else" }), json!({})] {
+        let mut changed = stage("Drain");
+        changed.0.insert("status".to_owned(), status.clone());
+        kind().prepare_for_status_update(&mut changed, &new);
+        assert_eq!(changed.0["status"]["creator"], "ann");
+        let mut changed = stage("Drain");
+        changed.0.insert("status".to_owned(), status);
+        kind().prepare_for_update(&mut changed, &new);
+        assert_eq!(changed.0["status"]["creator"], "ann");
+    }
+    let mut old = stage("Drain");
+    old.0.insert("status".to_owned(), json!({}));
+    let mut changed = new.clone();
+    kind().prepare_for_status_update(&mut changed, &old);
+    assert_eq!(changed.0["status"].get("creator"), None, "one of before it was noted");
+    kind().note_creator(&mut new, &"x".repeat(5000));
+    assert!(new.0["status"]["creator"].as_str().unwrap().len() <= 512);
+}
+
 #[test]
 fn columns_sum_over_nodes() {
     let mut value = stage("Drain");

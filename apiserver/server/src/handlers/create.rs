@@ -83,6 +83,7 @@ async fn insert_named(
     fill_system_fields(&mut object, &uid, request.now);
     object.set_meta("generation", request.kind().counts_generation().then(|| 1.into()));
     prepare_and_validate(request, &mut object)?;
+    request.kind().note_creator(&mut object, request.user.flow());
     size::check(request, &object)?;
     for warning in request.kind().warnings(&object, None) {
         request.warnings.add(warning);

@@ -24,6 +24,30 @@ async fn a_created_object_carries_what_the_server_keeps() {
     assert_eq!(server.get(&format!("{GADGETS}/a")).await.expect(200), got);
 }
 
+/// What controllers share among creators must not be theirs to choose.
+#[tokio::test]
+async fn a_kind_that_keeps_its_creator_gets_the_unit_by_which_users_have_shares() {
+    let server = Server::start().await;
+    let path = |name: &str| format!("{GADGETS}/{name}");
+    let made = |name: &str| {
+        let forged = json!({"spec": {"color": "signed"}, "status": {"note": "somebody else"}});
+        gadget(name, forged).to_string()
+    };
+    let account = [("x-user", "system:serviceaccount:shop:a"), ("x-group", "system:serviceaccounts:shop")];
+    let apply = [("x-user", "ann"), ("content-type", "application/apply-patch+yaml")];
+    for (method, uri, headers, name) in [
+        ("POST", GADGETS.to_owned(), &account[..], "system:serviceaccounts:shop"),
+        ("PATCH", format!("{}?fieldManager=ann", path("b")), &apply[..], "ann"),
+    ] {
+        let body = made(if method == "POST" { "a" } else { "b" });
+        let got = server.send(method, &uri, headers, &body).await.expect(201);
+        assert_eq!(got["status"], json!({"note": name}), "{method}");
+    }
+    let update = json!({"spec": {"size": 2}, "status": {"note": "somebody else"}});
+    let got = server.merge(&path("a"), &update).await.expect(200);
+    assert_eq!(got["status"], json!({"note": "system:serviceaccounts:shop"}));
+}
+
 #[tokio::test]
 async fn a_name_can_be_generated_but_not_missing() {
     let server = Server::start().await;

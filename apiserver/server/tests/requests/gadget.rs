@@ -140,6 +140,12 @@ impl Kind for Gadget {
     fn prepare_for_update(&self, new: &mut Object, old: &Object) {
         keep("status", new, old);
     }
+    /// A signed gadget keeps it.
+    fn note_creator(&self, object: &mut Object, creator: &str) {
+        if spec(object)["color"] == "signed" {
+            object.0.insert("status".to_owned(), json!({"note": creator}));
+        }
+    }
     fn validate_update(&self, new: &Object, _: &Object, now: Now) -> ErrorList {
         self.validate_create(new, now)
     }

@@ -7,14 +7,17 @@ use drydock_testkit::kubectl::Kubectl;
 pub use drydock_testkit::wait::LIMIT;
 use drydock_testkit::wait::{schema_served, until};
 use drydock_testkit::{cluster, kinds};
-use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 /// An interceptor that does not run: a request for a pod that names it stays with it for 20 minutes.
 pub const ABSENT_INTERCEPTOR: &str = "absent.example.com";
+
+/// The annotation with which a kubelet marks the mirror of a static pod.
+pub const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// The Drydock that tests share which leave it as it is, and what the host was before it came.
 pub struct Shared {
@@ -110,9 +113,23 @@ impl Namespace {
     }
 
     /// A running pod; returns its uid.
-    pub async fn pod(&self, name: &str, node: &str, annotations: serde_json::Value) -> Result<String> {
+    pub async fn pod(&self, name: &str, node: &str, annotations: Value) -> Result<String> {
+        self.pod_of(name, node, annotations, json!([])).await
+    }
+
+    /// A running pod as a kubelet writes the mirror of a static one; returns its uid.
+    pub async fn mirror_pod(&self, name: &str, node: &str) -> Result<String> {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let uid = nodes.get(node).await?.uid().context("a node without uid")?;
+        let owner = json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid, "controller": true});
+        self.pod_of(name, node, json!({MIRROR: "a-hash"}), json!([owner])).await
+    }
+
+    /// A running pod with owners; returns its uid.
+    pub async fn pod_of(&self, name: &str, node: &str, annotations: Value, owners: Value) -> Result<String> {
+        let metadata = json!({"name": name, "annotations": annotations, "labels": {"app": name}, "ownerReferences": owners});
         let pod: Pod = serde_json::from_value(json!({
-            "metadata": {"name": name, "annotations": annotations, "labels": {"app": name}},
+            "metadata": metadata,
             "spec": {"nodeName": node, "containers": [{"name": "c", "image": "none"}],
                      "tolerations": [{"operator": "Exists"}]},
         }))?;

@@ -15,7 +15,7 @@ use crate::target_pod::responsible;
 pub(super) enum PodAction {
     /// Nothing: we may not act, or the drain targets do not cover the pod.
     Nothing,
-    /// The pod belongs to no DaemonSet: the request names us by mistake.
+    /// The pod belongs to no DaemonSet that is alive: the request names us by mistake, or the DaemonSet is gone.
     Decline,
     /// The pod is gone.
     Gone,
@@ -40,7 +40,7 @@ pub(super) fn is_ours(request: &EvictionRequest, pod: Option<&Pod>) -> bool {
         && match request.active_interceptor() {
             Some(NAME) => true,
             Some(IMPERATIVE_EVICTION) => {
-                pod.is_some_and(|pod| responsible(pod) == NAME) && (had_turn() || !has_turn())
+                pod.is_some_and(|pod| responsible(pod) == Some(NAME)) && (had_turn() || !has_turn())
             }
             _ => false,
         }
@@ -61,8 +61,10 @@ pub(super) fn decide(
         return PodAction::Nothing;
     }
     let Some(pod) = pod else { return PodAction::Gone };
-    if responsible(pod) != NAME {
-        return PodAction::Decline;
+    match responsible(pod) {
+        Some(NAME) => {}
+        Some(_) => return PodAction::Decline,
+        None => return PodAction::Nothing,
     }
     if pod.is_terminating() {
         return PodAction::Terminating;
@@ -79,7 +81,6 @@ pub(super) fn decide(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     use drydock_api::eviction_request::{Interceptor, Requester};
@@ -87,7 +88,8 @@ mod tests {
         DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeReference,
         PodType,
     };
-    use drydock_runtime::cache::OwnerRef;
+    use drydock_runtime::cache::{DaemonSetOwner, OwnerRef};
+    use drydock_runtime::testing::{mirror, of_daemon_set};
 
     use super::*;
 
@@ -104,9 +106,7 @@ mod tests {
     }
 
     fn pod() -> Pod {
-        let owner =
-            OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
-        Pod { uid: "u".into(), node_name: "n".into(), controller: Some(owner.into()), ..Default::default() }
+        of_daemon_set("agent", "ds", Pod { uid: "u".into(), node_name: "n".into(), ..Default::default() })
     }
 
     fn covered() -> NodeTargets {
@@ -178,11 +178,21 @@ mod tests {
         assert_eq!(action(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&stray)), PodAction::Nothing);
     }
 
+    /// A DaemonSet that a finalizer keeps looks after no pod: one that named it stayed on a node that was said to be drained.
+    #[test]
+    fn a_pod_whose_daemon_set_is_gone_is_none_of_ours_and_one_that_is_undecided_is_left_alone() {
+        let of = |daemon_set_owner| Pod { daemon_set_owner, ..pod() };
+        let ours = request(NAME, &[OTHER]);
+        assert_eq!(action(&ours, Some(&of(DaemonSetOwner::Gone))), PodAction::Decline);
+        assert_eq!(action(&ours, Some(&of(DaemonSetOwner::Undecided))), PodAction::Nothing);
+        let last = request(IMPERATIVE_EVICTION, &[OTHER, NAME]);
+        assert_eq!(action(&last, Some(&of(DaemonSetOwner::Undecided))), PodAction::Nothing);
+    }
+
     /// The plan treats it as a static pod: if we deleted it, it would leave in the wrong tier.
     #[test]
-    fn a_mirror_pod_that_names_a_daemon_set_is_left_to_the_kubelets_interceptor() {
-        let mirror = (drydock_runtime::cache::MIRROR_ANNOTATION.to_owned(), "x".to_owned());
-        let mirror = Pod { annotations: BTreeMap::from([mirror]).into(), ..pod() };
+    fn a_mirror_pod_is_left_to_the_kubelets_interceptor() {
+        let mirror = mirror(pod());
         assert_eq!(action(&request(NAME, &[OTHER]), Some(&mirror)), PodAction::Decline);
         assert_eq!(action(&request(IMPERATIVE_EVICTION, &[OTHER, NAME]), Some(&mirror)), PodAction::Nothing);
     }

@@ -129,7 +129,7 @@ impl LastDeletion {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use drydock_runtime::cache::OwnerRef;
+    use drydock_runtime::testing::of_daemon_set;
 
     use super::*;
 
@@ -138,13 +138,8 @@ mod tests {
     }
 
     fn pod(node: &str, daemon_set: &str, uid: &str) -> Pod {
-        let owner = OwnerRef {
-            api_version: "apps/v1".into(),
-            kind: "DaemonSet".into(),
-            uid: daemon_set.into(),
-            ..Default::default()
-        };
-        Pod { uid: uid.into(), node_name: node.into(), controller: Some(owner.into()), ..Default::default() }
+        let pod = Pod { uid: uid.into(), node_name: node.into(), ..Default::default() };
+        of_daemon_set("agent", daemon_set, pod)
     }
 
     #[test]

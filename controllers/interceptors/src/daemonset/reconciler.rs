@@ -84,7 +84,8 @@ impl DaemonSetReconciler {
         let (pods, reconciler) = (queue.clone(), self.clone());
         caches.pods.subscribe(move |change: &ObjectChange<Pod>| {
             let ControllerContext { caches, .. } = &reconciler.context;
-            for pod in change.both().filter(|pod| pod.pod_type() == PodType::DaemonSet) {
+            // One whose DaemonSet is gone too: its turn with us ends.
+            for pod in change.both().filter(|pod| pod.names_daemon_set()) {
                 let key = ObjectKey::new(&pod.namespace, &pod.uid);
                 if caches.requests.get(&key).is_some_and(|request| is_ours(&request, Some(pod))) {
                     pods.add(key);
@@ -123,7 +124,7 @@ impl DaemonSetReconciler {
         };
         match (action, pod) {
             (PodAction::Decline, _) => {
-                let why = "The pod does not belong to a DaemonSet.";
+                let why = "The pod does not belong to a DaemonSet that exists and is not being deleted.";
                 Ok(outcome(self.reporter.decline(&request, why, now).await?, now))
             }
             (PodAction::Gone, _) => report(gone(), Readers).await,

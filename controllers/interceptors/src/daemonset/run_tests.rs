@@ -9,7 +9,7 @@ use drydock_api::eviction_request::{Interceptor, InterceptorStatus, LocalPodRefe
 use drydock_api::node_maintenance::{
     DrainPlanEntry, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeReference, PodType,
 };
-use drydock_runtime::cache::{OwnerRef, Taint};
+use drydock_runtime::cache::Taint;
 use drydock_runtime::testing;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, channel};
@@ -19,20 +19,14 @@ use super::*;
 use crate::daemonset;
 
 fn pod(uid: &str) -> Pod {
-    let owner = OwnerRef {
-        api_version: "apps/v1".into(),
-        kind: "DaemonSet".into(),
-        name: "agent".into(),
-        uid: "ds".into(),
-    };
-    Pod {
+    let pod = Pod {
         name: uid.into(),
         namespace: "ns".into(),
         uid: uid.into(),
         node_name: "n".into(),
-        controller: Some(owner.into()),
         ..Default::default()
-    }
+    };
+    testing::of_daemon_set("agent", "ds", pod)
 }
 
 fn request(uid: &str, targets: &[&str], active: &str) -> EvictionRequest {
@@ -88,6 +82,7 @@ fn host_that(
         result(method, name).unwrap_or_else(done)
     });
     let caches = &context.caches;
+    caches.daemon_sets.finish_list(&Default::default());
     caches.pods.finish_list(&Default::default());
     caches.nodes.finish_list(&Default::default());
     caches.requests.finish_list(&Default::default());

@@ -37,7 +37,8 @@ pub(crate) fn next_step(
 ) -> NextStep {
     // The eviction request controller ends the request.
     let Some(pod) = pod else { return NextStep::default() };
-    let owner = responsible(pod);
+    // Its DaemonSet is asked for, and the answer wakes us.
+    let Some(owner) = responsible(pod) else { return NextStep::default() };
     if owner != NAME {
         let what = if pod.is_mirror() { "mirror" } else { "DaemonSet" };
         let message = format!(

@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeMap;
-
 use drydock_api::reasons::{NEVER_ALLOWS, SHORT_NOW};
 use drydock_runtime::ObjectKey;
-use drydock_runtime::cache::{MIRROR_ANNOTATION, OwnerRef};
+use drydock_runtime::cache::DaemonSetOwner;
+use drydock_runtime::testing::{mirror, of_daemon_set};
 
 use super::super::budget_check::CoveringBudget;
 use super::*;
@@ -76,15 +75,22 @@ fn a_pod_that_is_gone_needs_nothing_more() {
 
 #[test]
 fn daemon_set_and_mirror_pods_are_never_asked_for_and_it_says_so() {
-    let owner = OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
     let plan_of = |pod: Pod| next_step(Some(&pod), &open(), &Attempts::default(), at(0));
-    let daemon = plan_of(Pod { controller: Some(owner.into()), ..pod() });
+    let daemon = plan_of(of_daemon_set("agent", "ds", pod()));
     assert!(!daemon.ask && message(&daemon).contains("daemonset.apps.k8s.io"));
-    let mirror = plan_of(Pod {
-        annotations: BTreeMap::from([(MIRROR_ANNOTATION.into(), "x".into())]).into(),
-        ..pod()
-    });
-    assert!(!mirror.ask && message(&mirror).contains("kubelet.k8s.io"));
+    let kubelets = plan_of(mirror(pod()));
+    assert!(!kubelets.ask && message(&kubelets).contains("kubelet.k8s.io"));
+}
+
+/// Whoever writes a pod may name any owner and set any annotation: a pod with either was not evicted, and its node was said to be
+/// drained of workloads.
+#[test]
+fn a_pod_whose_daemon_set_is_gone_or_that_has_the_mirror_annotation_alone_is_evicted() {
+    let plan_of = |pod: Pod| next_step(Some(&pod), &open(), &Attempts::default(), at(0));
+    let of = |daemon_set_owner| Pod { daemon_set_owner, ..of_daemon_set("agent", "ds", pod()) };
+    assert!(plan_of(of(DaemonSetOwner::Gone)).ask);
+    assert!(plan_of(Pod { controller: None, ..mirror(pod()) }).ask);
+    assert_eq!(plan_of(of(DaemonSetOwner::Undecided)), NextStep::default());
 }
 
 #[test]

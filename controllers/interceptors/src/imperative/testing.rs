@@ -59,6 +59,7 @@ impl RunningInterceptor {
         pods.iter().for_each(|name| context.caches.pods.apply(pod(name)));
         pods.iter().for_each(|name| context.caches.requests.apply(request_at(name, context.clock.now())));
         let HostCaches { pods, budgets, requests, maintenances, .. } = &context.caches;
+        context.caches.daemon_sets.finish_list(&Default::default());
         pods.finish_list(&pods.all().iter().map(|pod| pod.key()).collect());
         budgets.finish_list(&budgets.all().iter().map(|budget| budget.key()).collect());
         requests.finish_list(&requests.all().iter().map(|request| request.key()).collect());

@@ -27,6 +27,9 @@ const SKIP_ROLE: &str = "drydock:skip-interceptors";
 const LONG_RUNNING_AFTER: SignedDuration = SignedDuration::from_hours(1);
 /// The same for a pod without an active interceptor.
 const UNEXPLAINED_AFTER: SignedDuration = SignedDuration::from_mins(5);
+/// What is said of a pod about whose DaemonSet the host has not answered.
+const UNDECIDED: &str =
+    "The host has not answered whether the DaemonSet exists that the pod names as its controller";
 
 /// Returns what the active interceptor says keeps it from evicting the pod. Only our own interceptors are shown without
 /// quotes.
@@ -129,6 +132,7 @@ pub(super) fn unexplained(
         (Some(active), Some(request)) => {
             return Some(waiting_for(request, active, &format!(" since {since}")));
         }
+        _ if pod.is_undecided() => UNDECIDED,
         (_, Some(_)) => "The pod's EvictionRequest has no active interceptor",
         (_, None) => "The pod has no EvictionRequest",
     };

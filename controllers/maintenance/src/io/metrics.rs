@@ -13,6 +13,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
+use super::shown;
 use crate::blockers::Blockers;
 use crate::world::World;
 
@@ -30,7 +31,7 @@ const CONDITIONS: [&str; 5] =
 const CONDITION_STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 /// Number of series of one maintenance, without those of its blockers.
 const SERIES_PER_MAINTENANCE: usize = 5 + STAGES.len() + CONDITIONS.len() * CONDITION_STATUSES.len();
-/// Most maintenances that have series. Those beyond, the last by name, are only counted.
+/// Most maintenances that have series. Those beyond are only counted; `shown` chooses them.
 const MAX_SHOWN_MAINTENANCES: usize = MAX_SERIES / SERIES_PER_MAINTENANCE;
 
 /// The gauges, which show the maintenances that exist.
@@ -110,7 +111,8 @@ impl MaintenanceGauges {
     pub(crate) fn update(&self, world: &World, blockers: &Blockers) {
         self.left_out.set(gauge(world.maintenances.len().saturating_sub(MAX_SHOWN_MAINTENANCES)));
         let mut next = NextSeries::default();
-        world.maintenances.iter().take(MAX_SHOWN_MAINTENANCES).for_each(|maintenance| next.add(maintenance));
+        shown::choose(&world.maintenances, MAX_SHOWN_MAINTENANCES)
+            .for_each(|maintenance| next.add(maintenance));
         self.blocked_left_out.set(gauge(next.add_blocked(world, blockers)));
         self.shown.pending.replace(next.pending);
         self.shown.evacuating.replace(next.evacuating);
@@ -171,35 +173,93 @@ impl NextSeries {
         }
     }
 
-    /// Adds the series of blockers; if there are too many, each maintenance gets about as many. Returns how
-    /// many are left out.
-    fn add_blocked(&mut self, world: &World, blockers: &Blockers) -> usize {
+    /// Adds the series of blockers; if there are too many, each creator gets about as many, and of those each maintenance.
+    /// Returns how many are left out.
+    fn add_blocked<'w>(&mut self, world: &'w World, blockers: &'w Blockers) -> usize {
         let drains = world.maintenances.iter().filter(|m| m.spec.stage == NodeMaintenanceStage::Drain);
-        let all = drains.flat_map(|m| {
+        let of_one = |m: &'w NodeMaintenance| {
             let nodes = m.status.node_statuses.iter().filter(|s| s.blocked_pods > 0);
-            let name = m.metadata.name.as_str();
-            nodes.flat_map(move |s| {
+            let (maintenance, creator) = (m.metadata.name.as_str(), m.status.creator.as_str());
+            let series = nodes.flat_map(move |s| {
                 let node = s.node_ref.name.as_str();
                 let by_reason = blockers.by_reason(node, m.spec.last_pod_type).into_iter();
-                by_reason.map(move |(reason, count)| (name, (name, node, reason, count)))
+                by_reason.map(move |(reason, count)| (node, reason, count))
+            });
+            series.enumerate().map(move |(place, (node, reason, count))| BlockedSeries {
+                creator,
+                maintenance,
+                place,
+                node,
+                reason,
+                count,
             })
-        });
-        let (mut left, mut left_out) = (MAX_SERIES, 0);
-        series::each(all, |(name, node, reason, count)| {
-            if left == 0 {
-                left_out += 1;
-                return 0;
-            }
-            left -= 1;
-            let of = [("nodemaintenance", name), ("node", node), ("reason", reason)];
+        };
+        let (shown, left_out) = choose_blocked(drains.flat_map(|m| of_one(m)).collect(), MAX_SERIES);
+        for series in shown {
+            let BlockedSeries { maintenance, node, reason, count, .. } = series;
+            let of = [("nodemaintenance", maintenance), ("node", node), ("reason", reason)];
             let labels = of.map(|(label, value)| (label, value.to_owned())).to_vec();
             self.blocked.get_or_create(&labels).set(gauge(count));
-            1
-        });
+        }
         left_out
     }
 }
 
+/// A series of the pods of one node that one reason keeps.
+#[derive(Clone, Copy, Debug)]
+struct BlockedSeries<'w> {
+    creator: &'w str,
+    maintenance: &'w str,
+    /// Its place among those of its maintenance.
+    place: usize,
+    node: &'w str,
+    reason: &'w str,
+    count: usize,
+}
+
+/// Returns at most `most` of them, of each creator about as many, and of those of each maintenance; and how many are left out.
+fn choose_blocked(mut all: Vec<BlockedSeries<'_>>, most: usize) -> (Vec<BlockedSeries<'_>>, usize) {
+    let left_out = all.len().saturating_sub(most);
+    if left_out == 0 {
+        return (all, 0);
+    }
+    // The first of each maintenance, then the second of each.
+    all.sort_by_key(|series| (series.creator, series.place, series.maintenance));
+    let mut shown = Vec::with_capacity(most);
+    series::each(all.into_iter().map(|series| (series.creator, series)), |series| {
+        if shown.len() < most {
+            shown.push(series);
+        }
+        1
+    });
+    (shown, left_out)
+}
+
 fn gauge(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each maintenance had as many: a creator of a thousand had a thousand times the share of one with a single maintenance.
+    #[test]
+    fn series_of_blocked_pods_are_shared_by_creators_and_then_by_maintenances() {
+        let series = |creator, maintenance, place| BlockedSeries {
+            creator,
+            maintenance,
+            place,
+            node: "n",
+            reason: "r",
+            count: 1,
+        };
+        let of_one = |creator, maintenance| (0..4).map(move |place| series(creator, maintenance, place));
+        let loud = ["a", "b", "c"].into_iter().flat_map(|maintenance| of_one("loud", maintenance));
+        let all: Vec<_> = loud.chain(of_one("quiet", "z")).collect();
+        let (shown, left_out) = choose_blocked(all.clone(), 8);
+        let count = |name: &str| shown.iter().filter(|series| series.maintenance == name).count();
+        assert_eq!((["a", "b", "c", "z"].map(count), left_out), ([2, 1, 1, 4], 8));
+        assert_eq!(choose_blocked(all, 16).1, 0);
+    }
 }

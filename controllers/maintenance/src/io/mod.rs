@@ -5,5 +5,6 @@ pub(crate) mod controller;
 mod events;
 pub(crate) mod metrics;
 mod pending;
+mod shown;
 mod write_queues;
 mod writer;

@@ -8,7 +8,7 @@ use drydock_api::node_maintenance::{FINALIZER, NodeMaintenance, NodeMaintenanceS
 use drydock_api::time::format_seconds;
 use drydock_runtime::cache::node::CORDONED_BY;
 use drydock_runtime::cache::{api, api_all, bounded};
-use drydock_runtime::{Cacheable, ControllerContext, Node, Pod, patch};
+use drydock_runtime::{Cacheable, ControllerContext, Node, Pod, ownership, patch};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
@@ -218,8 +218,10 @@ impl ActionWriter {
         let is_left = |pod: &Pod| self.config.counts(pod) && pod.pod_type() <= last;
         loop {
             let page = pods.list(&params).await?;
-            if page.items.iter().any(|pod| is_left(&pod.object)) {
-                return Ok(false);
+            for pod in page.items.into_iter().map(|wire| wire.object).filter(|pod| self.config.counts(pod)) {
+                if is_left(&ownership::decided(&self.context, pod).await?) {
+                    return Ok(false);
+                }
             }
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params.continue_token = Some(token),

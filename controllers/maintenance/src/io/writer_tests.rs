@@ -166,6 +166,29 @@ async fn a_node_on_which_the_host_still_knows_a_pod_is_not_called_drained() {
     }
 }
 
+/// The cache of DaemonSets knows nothing of a pod that is read from the host before it has come there.
+#[tokio::test]
+async fn the_host_is_asked_for_the_daemon_set_of_a_pod_that_it_still_knows() {
+    for (uid, written) in [("d", true), ("made-up", false)] {
+        let (writer, seen) = writer(move |_, _, path| {
+            let named = |name: &str, uid: &str| json!({ "metadata": { "name": name, "namespace": "ns", "uid": uid } });
+            if path.starts_with("/api/v1/nodes") {
+                return json!({ "metadata": { "name": "n", "resourceVersion": "5" } });
+            }
+            if path.contains("/daemonsets/") {
+                return named("agent", "d");
+            }
+            let mut pod = named("p", "p");
+            pod["metadata"]["ownerReferences"] = json!([{ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": uid, "controller": true }]);
+            json!({ "kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [pod] })
+        });
+        let result = writer.write(&drained(Some(PodType::Default))).await.unwrap();
+        assert_eq!(matches!(result, WriteResult::At(5)), written, "{uid}");
+        let asked = |path: &str| path == "/apis/apps/v1/namespaces/ns/daemonsets/agent";
+        assert_eq!(seen.lock().unwrap().iter().filter(|(_, path, _)| asked(path)).count(), 1, "{uid}");
+    }
+}
+
 /// All pods of the node were read at once, of up to 1.5 MiB each, for eight nodes at a time.
 #[tokio::test]
 async fn a_node_is_read_in_pages_up_to_the_first_pod_that_is_left() {

@@ -17,7 +17,7 @@ fn the_furthest_maintenance_decides_on_node_conditions_and_all_are_named() {
     let told = |sim: &Sim, type_| sim.condition("a", type_).unwrap().2;
     let draining = |sim: &Sim| told(sim, "DrainInProgress").rsplit_once(": ").unwrap().1.to_owned();
     assert_eq!(draining(&sim), "n (OS upgrade)", "m does not drain");
-    sim.pod("a", "s", &json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "x" } } }));
+    sim.pod("a", "s", &mirror("a"));
     sim.maintenance("o", "Drain", &["a"]);
     sim.change("o", |o| o.spec.last_pod_type = PodType::Default);
     sim.settle();

@@ -59,7 +59,7 @@ fn terminal_pods_and_those_of_the_node_agent_do_not_count_but_terminating_ones_d
     let pod = |extra: Value| {
         let mut value = json!({ "metadata": { "name": "p", "namespace": "drydock-system", "uid": "u" } });
         merge(&mut value, &extra);
-        config.counts(&serde_json::from_value(value).unwrap())
+        config.counts(&with_its_daemon_set(serde_json::from_value(value).unwrap()))
     };
     assert!(pod(json!({ "metadata": { "deletionTimestamp": NOW } })));
     assert!(!pod(json!({ "status": { "phase": "Failed" } })));

@@ -94,7 +94,7 @@ fn a_node_to_which_pods_are_put_back_gets_an_event_when_none_has_come_for_a_whil
 fn a_drained_node_gets_no_second_event_when_another_maintenance_of_it_goes_or_the_leader_changes() {
     let mut sim = Sim::new(&["a"]);
     sim.pod("a", "p", &json!({}));
-    sim.pod("a", "s", &json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "x" } } }));
+    sim.pod("a", "s", &mirror("a"));
     sim.maintenance("m", "Drain", &["a"]);
     sim.maintenance("other", "Drain", &["a"]);
     sim.change("m", |m| m.spec.last_pod_type = PodType::Default);

@@ -11,6 +11,7 @@ mod cordon;
 mod drain;
 mod gone;
 mod hidden_labels;
+mod inert;
 mod kept;
 mod metrics;
 mod milestones;
@@ -40,9 +41,11 @@ use drydock_api::node_maintenance::{
     DRAINED, FINALIZER, NodeMaintenance, NodeMaintenanceStage, NodeMaintenanceStatus, PodReference, PodType,
     StageStatus,
 };
+use drydock_runtime::cache::DaemonSetOwner;
 use drydock_runtime::cache::node::{CORDONED_BY, CORDONED_BY_OTHERS, CORDONED_BY_US};
 use drydock_runtime::events::Severity;
-use drydock_runtime::{Node, ObjectChange, Pod};
+use drydock_runtime::testing::with_its_daemon_set;
+use drydock_runtime::{Node, ObjectChange};
 use serde_json::{Value, json};
 
 use super::*;
@@ -113,8 +116,16 @@ impl Sim {
             "spec": { "nodeName": node }, "status": { "phase": "Running" },
         });
         merge(&mut value, extra);
-        let pod: Pod = serde_json::from_value(value).unwrap();
+        let pod = with_its_daemon_set(serde_json::from_value(value).unwrap());
         self.world.pods.entry(node.to_owned()).or_default().push(Arc::new(pod));
+        self.locate();
+    }
+
+    /// What is known of the DaemonSet that a pod names changes.
+    fn daemon_set_owner(&mut self, name: &str, daemon_set_owner: DaemonSetOwner) {
+        let mut pods = self.world.pods.values_mut().flatten();
+        let pod = pods.find(|pod| pod.name == name).unwrap();
+        Arc::make_mut(pod).daemon_set_owner = daemon_set_owner;
         self.locate();
     }
 
@@ -336,6 +347,18 @@ impl Sim {
         let found = self.world.nodes[node].condition(type_);
         found.map(|c| (c.status.clone(), c.reason.clone(), c.message.clone()))
     }
+}
+
+/// What makes a pod on a node the mirror of a static one.
+fn mirror(node: &str) -> Value {
+    let owner = json!({ "apiVersion": "v1", "kind": "Node", "name": node, "uid": format!("uid-{node}"), "controller": true });
+    json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "x" }, "ownerReferences": [owner] } })
+}
+
+/// What makes a pod one of a DaemonSet.
+fn of_daemon_set(name: &str) -> Value {
+    let owner = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": name, "uid": name, "controller": true });
+    json!({ "metadata": { "ownerReferences": [owner] } })
 }
 
 fn merge(into: &mut Value, from: &Value) {

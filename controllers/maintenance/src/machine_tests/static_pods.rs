@@ -9,7 +9,7 @@ use super::*;
 #[test]
 fn a_static_pod_without_an_agent_is_a_blocker() {
     let mut sim = Sim::new(&["a"]);
-    sim.pod("a", "s", &json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "x" } } }));
+    sim.pod("a", "s", &mirror("a"));
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
     let passed = json!({ "activeInterceptors": ["imperative-eviction.k8s.io"], "activationTime": NOW,
@@ -38,7 +38,7 @@ fn owners_of_static_pods_without_an_agent_are_told_once_also_by_a_new_leader() {
     let mut sim = Sim::new(&["a"]);
     let names: Vec<String> = (0..12).map(|i| format!("s{i:02}")).collect();
     for name in &names {
-        sim.pod("a", name, &json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "x" } } }));
+        sim.pod("a", name, &mirror("a"));
     }
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
@@ -64,7 +64,7 @@ fn owners_of_static_pods_without_an_agent_are_told_once_also_by_a_new_leader() {
 #[test]
 fn an_agent_that_declines_its_turn_is_there() {
     let mut sim = Sim::new(&["a"]);
-    sim.pod("a", "s", &json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "x" } } }));
+    sim.pod("a", "s", &mirror("a"));
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
     let declined = json!({ "activeInterceptors": ["imperative-eviction.k8s.io"], "activationTime": NOW,

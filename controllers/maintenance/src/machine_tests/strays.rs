@@ -119,7 +119,8 @@ fn pods_and_workloads_that_were_there_before_and_mirror_pods_do_not_wait_for_tho
     let made = sim.now.to_string();
     let late = json!({ "metadata": { "creationTimestamp": made, "ownerReferences": of("web") } });
     sim.pod("a", "web-2", &late);
-    let mirror = json!({ "metadata": { "creationTimestamp": made, "annotations": { "kubernetes.io/config.mirror": "x" } } });
+    let mut mirror = mirror("a");
+    mirror["metadata"]["creationTimestamp"] = json!(made);
     sim.pod("a", "mirror", &mirror);
     sim.settle();
     assert_eq!(

@@ -16,12 +16,7 @@ pub(super) fn up_to(sim: &mut Sim, last: PodType, name: &str, stage: &str, nodes
 }
 
 pub(super) fn agent() -> Value {
-    let owner = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": true });
-    json!({ "metadata": { "ownerReferences": [owner] } })
-}
-
-fn mirror() -> Value {
-    json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "x" } } })
+    of_daemon_set("agent")
 }
 
 /// What a maintenance shows of a node: pods that are left, and the types of its targets.
@@ -41,7 +36,7 @@ fn two_maintenances_on_one_node_each_count_and_drain_their_own_types() {
     for node in ["a", "b"] {
         sim.pod(node, &format!("web-{node}"), &json!({}));
         sim.pod(node, &format!("agent-{node}"), &agent());
-        sim.pod(node, &format!("static-{node}"), &mirror());
+        sim.pod(node, &format!("static-{node}"), &mirror(node));
     }
     up_to(&mut sim, PodType::Default, "short", "Drain", &["a", "b"]);
     up_to(&mut sim, PodType::Static, "long", "Drain", &["a"]);

@@ -59,8 +59,7 @@ fn pods_that_will_be_lost_and_pods_with_data_are_asked_to_leave_all_the_same() {
 fn nothing_is_lost_with_pods_of_controllers_and_mirror_pods() {
     let mut sim = Sim::new(&["a"]);
     sim.pod("a", "web", &controlled());
-    let mirror = json!({ "metadata": { "annotations": { "kubernetes.io/config.mirror": "x" } } });
-    sim.pod("a", "mirror", &with_volume(mirror, json!({ "name": "v", "emptyDir": {} })));
+    sim.pod("a", "mirror", &with_volume(mirror("a"), json!({ "name": "v", "emptyDir": {} })));
     sim.maintenance("m", "Drain", &["a"]);
     sim.settle();
     let (status, reason, _) = sim.says("m", PODS_WILL_BE_LOST).unwrap();

@@ -42,7 +42,8 @@ fn ask(
     decision: &mut MaintenanceDecision,
 ) {
     let off = view.counted.iter().filter(|(node, _)| view.may_ask_on(node));
-    let asked = |pod: &Pod| view.planned.targeted.contains(pod.uid.as_str()) && !view.stays(&pod.uid);
+    let waits = |pod: &Pod| view.stays(&pod.uid) || pod.is_undecided();
+    let asked = |pod: &Pod| view.planned.targeted.contains(pod.uid.as_str()) && !waits(pod);
     let mut names = MaintenanceNames::new(view);
     for pod in off.flat_map(|(_, pods)| pods).filter(|pod| asked(pod)) {
         if let Some(until) = returns.hold_back(pod, view.now) {

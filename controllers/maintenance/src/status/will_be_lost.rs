@@ -21,7 +21,7 @@ const STAY: &str = "The maintenance is complete: pods that are still on its node
 /// Pods that will be lost, and pods whose data will be.
 #[derive(Debug, Default)]
 struct Losses<'a> {
-    /// Without a controller.
+    /// Without a controller, or with a DaemonSet that is gone or being deleted.
     bare: Vec<&'a Pod>,
     /// With an emptyDir volume.
     with_empty_dir: usize,
@@ -33,7 +33,7 @@ impl<'a> Losses<'a> {
         let mut losses = Self::default();
         for pod in pods.filter(|pod| pod.pod_type() != PodType::Static) {
             losses.with_empty_dir += usize::from(pod.has_empty_dir);
-            if pod.controller.is_none() {
+            if pod.is_bare() {
                 losses.bare.push(pod);
             }
         }

@@ -8,13 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::StreamExt;
+use http::header::ACCEPT;
 use http::request::Parts;
-use http::{Request, Response, Uri};
+use http::{HeaderValue, Request, Response, Uri};
 use kube::Client;
 use kube::client::Body;
 
 /// Most bytes of a page with more than one object: 16 KiB for each of 500, more than usual pods have.
 const MAX_PAGE_BYTES: usize = 8 << 20;
+/// The media types of metadata alone (k8s.io/apimachinery/pkg/apis/meta/v1.PartialObjectMetadata): of an object and of the objects
+/// of a watch, and of a list.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 /// By what the number of objects is divided when a page was too long.
 const DIVISOR: u32 = 4;
 
@@ -26,6 +31,21 @@ pub fn bounded(client: Client) -> Client {
     let send = move |request| {
         let pages = pages.clone();
         async move { pages.send(request).await }
+    };
+    Client::new(tower::service_fn(send), namespace)
+}
+
+/// Returns a client that gets of each object its metadata alone.
+pub fn metadata_alone(client: Client) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let send = move |mut request: Request<Body>| {
+        let client = client.clone();
+        let accepts = match limit_of(request.uri()) {
+            Some(_) => METADATA_LIST,
+            None => METADATA,
+        };
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accepts));
+        async move { client.send(request).await }
     };
     Client::new(tower::service_fn(send), namespace)
 }

@@ -145,3 +145,27 @@ async fn a_server_that_gives_more_than_was_asked_for_is_believed() {
     assert_eq!(client.request_text(list).await.unwrap().len(), MAX_PAGE_BYTES + 1);
     assert!(asked.load(Ordering::Relaxed) <= 6, "{asked:?}");
 }
+
+/// A host sends the whole of each object, of up to 1.5 MiB, if it is not asked for the metadata alone.
+#[tokio::test]
+async fn of_metadata_alone_the_host_is_asked_by_the_media_type() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = asked.clone();
+    let host = Client::new(
+        tower::service_fn(move |request: Request<Body>| {
+            let accepts = request.headers()[ACCEPT].to_str().unwrap().to_owned();
+            log.lock().push((request.uri().to_string(), accepts));
+            async { Ok::<_, Infallible>(Response::new(Body::from(b"{}".to_vec()))) }
+        }),
+        "default",
+    );
+    let client = bounded(metadata_alone(host));
+    for path in ["/a?limit=500", "/a?watch=true", "/a/b"] {
+        client
+            .request_text(Request::get(path).header(ACCEPT, "application/json").body(Vec::new()).unwrap())
+            .await
+            .unwrap();
+    }
+    let accepts: Vec<String> = asked.lock().iter().map(|(_, accepts)| accepts.clone()).collect();
+    assert_eq!(accepts, [METADATA_LIST, METADATA, METADATA]);
+}

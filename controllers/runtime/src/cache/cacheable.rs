@@ -17,6 +17,8 @@ pub trait Cacheable: DeserializeOwned + Clone + fmt::Debug + Send + Sync + 'stat
     const KIND: &'static str;
     /// Resource.
     const PLURAL: &'static str;
+    /// Whether the host is asked for the metadata of the objects alone.
+    const IS_METADATA: bool = false;
 
     /// `metadata.name`
     fn name(&self) -> &str;
@@ -29,6 +31,14 @@ pub trait Cacheable: DeserializeOwned + Clone + fmt::Debug + Send + Sync + 'stat
     /// The node that the object is bound to, empty while it is not bound; none if the kind is not indexed by node.
     fn node(&self) -> Option<&str> {
         None
+    }
+    /// Who created the object, as the API server has noted it; empty if it notes nobody.
+    fn creator(&self) -> &str {
+        ""
+    }
+    /// Whether the object comes before others of its creator, where there is no room for all.
+    fn comes_first(&self) -> bool {
+        false
     }
     /// Drops what is large and read by no decision, as soon as the object is decoded: a page of a list holds many.
     fn trim(&mut self) {}

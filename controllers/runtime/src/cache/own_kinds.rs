@@ -5,7 +5,7 @@ use std::sync::Arc;
 use drydock_api::eviction_request::{self, EvictionRequest, pod_labels};
 use drydock_api::json_len;
 use drydock_api::metav1::{FieldsV1, ManagedFieldsEntry};
-use drydock_api::node_maintenance::{self, NodeMaintenance};
+use drydock_api::node_maintenance::{self, NodeMaintenance, NodeMaintenanceStage};
 use drydock_api::text::cut_bytes;
 use serde_json::{Map, Value, json};
 
@@ -121,6 +121,12 @@ impl Cacheable for NodeMaintenance {
     }
     fn resource_version(&self) -> &str {
         &self.metadata.resource_version
+    }
+    fn creator(&self) -> &str {
+        &self.status.creator
+    }
+    fn comes_first(&self) -> bool {
+        self.spec.stage == NodeMaintenanceStage::Drain
     }
     /// Of the metadata that others write, only the finalizers are read, and of the spec no term that selects nothing. The bytes
     /// of what is dropped are still known: they leave no room for the status.

@@ -44,8 +44,10 @@ pub struct Pod {
     pub annotations: Arc<BTreeMap<String, String>>,
     /// How many annotations about interceptors are not kept.
     pub annotations_left_out: usize,
-    /// The owner that controls the pod.
+    /// The owner that controls the pod, as the writer of the pod says.
     pub controller: Option<Arc<OwnerRef>>,
+    /// What is known of the DaemonSet that the pod names as its controller. Not of the pod itself: the cache decides it.
+    pub daemon_set_owner: DaemonSetOwner,
     /// `metadata.deletionTimestamp`: when the grace period ends.
     pub deletion_timestamp: Option<Timestamp>,
     /// `metadata.deletionGracePeriodSeconds`
@@ -96,6 +98,24 @@ pub struct OwnerRef {
     pub name: String,
     /// UID
     pub uid: String,
+}
+
+/// What is known of the DaemonSet that a pod names as its controller. Whoever writes a pod names any owner, and the host's
+/// garbage collector removes the pod only when no object has the owner's UID: not while a finalizer keeps a DaemonSet that was
+/// deleted, whose pods no controller looks after any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DaemonSetOwner {
+    /// The pod names none.
+    #[default]
+    Unnamed,
+    /// The cache does not have it, and the host has not been asked: the pod may be new, and its DaemonSet too. Nothing is done
+    /// with the pod, and every drain waits for it.
+    Undecided,
+    /// It exists and is not being deleted.
+    Alive,
+    /// It does not exist, or is being deleted: the pod is like one without a controller. So is whatever the pod names later,
+    /// until the cache shows that to be alive: a writer of the pod could otherwise have it undecided forever.
+    Gone,
 }
 
 /// Most bytes of a kind, version, name or UID of an object that can exist: a name has 253 at most. The host checks none of
@@ -149,13 +169,27 @@ impl Pod {
         let ends = self.deletion_timestamp?;
         Some(ends.checked_add(GONE_WITHIN).unwrap_or(Timestamp::MAX))
     }
-    /// Whether a DaemonSet of apps/v1 controls the pod. Other versions do not count: the host's garbage
+    /// Whether the pod names a DaemonSet of apps/v1 as its controller. Other versions do not count: the host's garbage
     /// collector deletes a pod whose owner does not exist, but not one whose owner has a version that the
     /// host does not know; such a pod would stay on nodes whose drain leaves DaemonSet pods alone.
-    pub fn is_daemon_set_pod(&self) -> bool {
+    pub fn names_daemon_set(&self) -> bool {
         self.controller.as_ref().is_some_and(|o| o.kind == "DaemonSet" && o.api_version == "apps/v1")
     }
-    /// The type of the pod (KEP-4212, PodType): a mirror pod is a static one, even if it has a controller.
+    /// Whether a DaemonSet that exists and is not being deleted controls the pod.
+    pub fn is_daemon_set_pod(&self) -> bool {
+        self.names_daemon_set() && self.daemon_set_owner == DaemonSetOwner::Alive
+    }
+    /// Whether it is not known yet if the DaemonSet that the pod names exists. Such a pod is not asked to leave, and counts as
+    /// one of type Default, for which every maintenance waits.
+    pub fn is_undecided(&self) -> bool {
+        self.daemon_set_owner == DaemonSetOwner::Undecided
+    }
+    /// Whether no controller makes the pod anew.
+    pub fn is_bare(&self) -> bool {
+        let is_gone = || self.names_daemon_set() && self.daemon_set_owner == DaemonSetOwner::Gone;
+        self.controller.is_none() || is_gone()
+    }
+    /// The type of the pod (KEP-4212, PodType).
     pub fn pod_type(&self) -> PodType {
         if self.is_mirror() {
             PodType::Static
@@ -171,9 +205,15 @@ impl Pod {
         let owner = self.controller.as_ref().filter(|_| self.is_daemon_set_pod())?;
         Some(format!("{}/{}", self.namespace, owner.uid))
     }
-    /// Whether the pod only mirrors a manifest of the kubelet.
+    /// Whether the pod only mirrors a manifest of its kubelet, as the kubelet writes it: with the annotation, and controlled
+    /// by the node on which it is. The annotation alone is the word of whoever wrote the pod. The host's garbage collector
+    /// removes a pod whose node has another UID.
     pub fn is_mirror(&self) -> bool {
-        self.annotations.contains_key(MIRROR_ANNOTATION)
+        let is_its_node = |owner: &OwnerRef| {
+            owner.kind == "Node" && owner.api_version == "v1" && owner.name == self.node_name
+        };
+        let is_of_its_node = self.controller.as_ref().is_some_and(|owner| is_its_node(owner));
+        is_of_its_node && self.annotations.contains_key(MIRROR_ANNOTATION)
     }
 }
 

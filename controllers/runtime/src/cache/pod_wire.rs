@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
 use super::bounded_map::{BoundedMap, TakePairs, WantedPairs, read_pairs};
-use super::pod::{DRAIN_TAINT, MIRROR_ANNOTATION, OwnerRef, Pod, PodPhase, Responder};
+use super::pod::{DRAIN_TAINT, DaemonSetOwner, MIRROR_ANNOTATION, OwnerRef, Pod, PodPhase, Responder};
 
 /// Most finalizers of a pod that are kept; a message names them.
 const MAX_FINALIZERS: usize = 16;
@@ -175,11 +175,13 @@ struct WireCondition {
 impl From<WirePod> for Pod {
     fn from(wire: WirePod) -> Self {
         let WirePod { metadata: meta, spec, status } = wire;
+        let controller = meta.owner_references.into_iter().find(|o| o.controller == Some(true));
+        let controller = controller.map(|o| o.owner).filter(OwnerRef::may_exist);
         let unschedulable = status
             .conditions
             .iter()
             .find(|c| c.type_ == "PodScheduled" && c.status == "False" && c.reason == "Unschedulable");
-        Self {
+        let mut pod = Self {
             name: meta.name,
             namespace: meta.namespace,
             uid: meta.uid,
@@ -189,13 +191,8 @@ impl From<WirePod> for Pod {
             labels: meta.labels.pairs.into(),
             annotations_left_out: meta.annotations.left_out,
             annotations: meta.annotations.pairs.into(),
-            controller: meta
-                .owner_references
-                .into_iter()
-                .find(|o| o.controller == Some(true))
-                .map(|o| o.owner)
-                .filter(OwnerRef::may_exist)
-                .map(Into::into),
+            controller: controller.map(Into::into),
+            daemon_set_owner: DaemonSetOwner::Unnamed,
             deletion_timestamp: meta.deletion_timestamp,
             deletion_grace_period_seconds: meta.deletion_grace_period_seconds,
             finalizers: meta
@@ -214,7 +211,11 @@ impl From<WirePod> for Pod {
             phase: status.phase.unwrap_or_default(),
             unschedulable: unschedulable.map(|c| cut_bytes(&c.message, MAX_UNSCHEDULABLE).into()),
             ready: status.conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True"),
+        };
+        if pod.names_daemon_set() {
+            pod.daemon_set_owner = DaemonSetOwner::Undecided;
         }
+        pod
     }
 }
 

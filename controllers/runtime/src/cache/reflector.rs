@@ -10,7 +10,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
 
-use super::bounded_pages::bounded;
+use super::bounded_pages::{bounded, metadata_alone};
 use super::cacheable::{Cacheable, ObjectKey};
 use super::kube_object::{KubeObject, api_all};
 use super::shared_parts::SharedParts;
@@ -24,11 +24,27 @@ const MIN_BACKOFF: Duration = Duration::from_millis(200);
 /// Feeds `store` until `stop`. Errors are logged, and the watch is tried again with backoff until it works,
 /// at the start as well as later.
 pub async fn reflect<T: Cacheable>(client: Client, store: Store<T>, stop: CancellationToken) {
-    feed(client, store, stop).instrument(info_span!("reflector", resource = T::PLURAL)).await;
+    let into = store.clone();
+    reflect_into(client, &store, move |object| into.apply(object), stop).await;
 }
 
-async fn feed<T: Cacheable>(client: Client, store: Store<T>, stop: CancellationToken) {
-    let client = bounded(client);
+/// Like [`reflect`], with a function that takes each new or changed object into the store.
+pub(super) async fn reflect_into<T: Cacheable>(
+    client: Client,
+    store: &Store<T>,
+    apply: impl Fn(T) + Send + Sync,
+    stop: CancellationToken,
+) {
+    feed(client, store, apply, stop).instrument(info_span!("reflector", resource = T::PLURAL)).await;
+}
+
+async fn feed<T: Cacheable>(
+    client: Client,
+    store: &Store<T>,
+    apply: impl Fn(T) + Send + Sync,
+    stop: CancellationToken,
+) {
+    let client = bounded(if T::IS_METADATA { metadata_alone(client) } else { client });
     let mut stream = std::pin::pin!(watcher(api_all::<T>(&client), watcher::Config::default()));
     let (mut listed, mut parts) = (HashSet::new(), SharedParts::default());
     let (mut failures, mut watch_failures) = (0, WatchFailures::default());
@@ -45,7 +61,7 @@ async fn feed<T: Cacheable>(client: Client, store: Store<T>, stop: CancellationT
             Some(Ok(Event::Init)) => listed.clear(),
             Some(Ok(event)) => {
                 report_recovery::<T>(std::mem::take(&mut failures));
-                take_in(&store, &mut listed, &mut parts, event);
+                take_in(store, &apply, &mut listed, &mut parts, event);
             }
             Some(Err(error)) => {
                 let error = with_causes(&error);
@@ -63,6 +79,7 @@ async fn feed<T: Cacheable>(client: Client, store: Store<T>, stop: CancellationT
 
 fn take_in<T: Cacheable>(
     store: &Store<T>,
+    apply: &impl Fn(T),
     listed: &mut HashSet<ObjectKey>,
     parts: &mut SharedParts,
     event: Event<KubeObject<T>>,
@@ -71,7 +88,7 @@ fn take_in<T: Cacheable>(
         Event::Init => {}
         Event::InitApply(wire) => {
             listed.insert(wire.object.key());
-            store.apply(compacted(wire, parts));
+            apply(compacted(wire, parts));
         }
         Event::InitDone => {
             let is_first = !store.is_synced();
@@ -80,7 +97,7 @@ fn take_in<T: Cacheable>(
                 info!(resource = T::PLURAL, group = T::GROUP, objects = store.len(), "cache is complete");
             }
         }
-        Event::Apply(wire) => store.apply(compacted(wire, parts)),
+        Event::Apply(wire) => apply(compacted(wire, parts)),
         Event::Delete(wire) => store.delete(&wire.object.key()),
     }
 }

@@ -149,6 +149,18 @@ impl<T: Cacheable> Store<T> {
         }
     }
 
+    /// Puts an object in the place of `old`, if the store still has that: the two differ in what other stores say of it. The
+    /// handlers hear of it, although the version is the same.
+    pub(super) fn exchange(&self, old: &Arc<T>, new: T) {
+        let handlers = self.shared.handlers.read();
+        let new = Arc::new(new);
+        let is_exchanged = self.shared.objects.write().exchange(old, &new);
+        if is_exchanged {
+            let change = ObjectChange::between(Some(old.clone()), Some(new));
+            handlers.iter().for_each(|handler| handler(&change));
+        }
+    }
+
     /// Takes out an object that a DELETED event names. For the reflector, and for tests.
     pub fn delete(&self, key: &ObjectKey) {
         self.take_out(key, true);
@@ -192,6 +204,15 @@ impl<T: Cacheable> IndexedObjects<T> {
             self.by_node.entry(node.into()).or_default().insert(object.clone());
         }
         old
+    }
+
+    fn exchange(&mut self, old: &Arc<T>, new: &Arc<T>) -> bool {
+        let held = self.by_key.get(old.namespace(), old.name());
+        let is_held = held.is_some_and(|held| Arc::ptr_eq(held, old));
+        if is_held {
+            self.insert(new.clone());
+        }
+        is_held
     }
 
     fn remove(&mut self, key: &ObjectKey) -> Option<Arc<T>> {

@@ -6,11 +6,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use drydock_api::eviction_request::EvictionRequest;
+use drydock_api::node_maintenance::PodType;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
+use crate::testing::with_its_daemon_set;
 
 fn pod(name: &str, node: &str, rv: &str) -> Pod {
     Pod {
@@ -48,7 +50,8 @@ fn pod_keeps_only_known_annotations_and_its_controller() {
     }))
     .unwrap();
     assert_eq!(pod.annotations.len(), 2);
-    assert!(pod.is_mirror() && pod.is_daemon_set_pod() && pod.in_group && pod.ready);
+    assert!(pod.names_daemon_set() && pod.in_group && pod.ready);
+    assert_eq!((pod.is_undecided(), pod.is_daemon_set_pod(), pod.is_mirror()), (true, false, false));
     assert_eq!(pod.controller.unwrap().name, "d");
     assert_eq!(pod.interceptors.unwrap(), ["a.example.com"]);
     assert_eq!((pod.priority, pod.phase), (5, PodPhase::Running));
@@ -229,9 +232,10 @@ fn of_too_many_interceptors_those_of_the_highest_priorities_are_kept() {
     let pod: Pod = serde_json::from_value(json!({"metadata": {"annotations": annotations}})).unwrap();
     let first: Vec<_> = (285..300).map(|at| key(&format!("i{at:03}.example"))).collect();
     let mirror = "kubernetes.io/config.mirror".to_owned();
+    let is_kept = pod.annotations.get(&mirror).is_some_and(|value| value == "m");
     let kept: Vec<_> = first.into_iter().chain([key("job.batch.k8s.io"), mirror]).collect();
     assert_eq!(pod.annotations.keys().cloned().collect::<Vec<_>>(), kept);
-    assert_eq!((pod.annotations_left_out, pod.is_mirror()), (287, true));
+    assert_eq!((pod.annotations_left_out, is_kept), (287, true));
 }
 
 #[test]
@@ -394,11 +398,34 @@ fn a_daemon_set_is_known_by_its_namespace_too() {
     let pod = |namespace: &str| -> Pod {
         let owner = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true});
         let pod = json!({"metadata": {"name": "p", "namespace": namespace, "ownerReferences": [owner]}});
-        serde_json::from_value(pod).unwrap()
+        with_its_daemon_set(serde_json::from_value(pod).unwrap())
     };
     assert_eq!(pod("a").daemon_set().as_deref(), Some("a/u"));
     assert_ne!(pod("a").daemon_set(), pod("b").daemon_set());
     assert_eq!(Pod::default().daemon_set(), None);
+}
+
+/// The annotation is the word of whoever writes the pod: with it a workload was no workload to a drain.
+#[test]
+fn a_mirror_pod_is_controlled_by_the_node_on_which_it_is() {
+    let of = |owner: serde_json::Value, annotation: &str| -> Pod {
+        let metadata = json!({"name": "p", "annotations": {annotation: "x"}, "ownerReferences": [owner]});
+        serde_json::from_value(json!({"metadata": metadata, "spec": {"nodeName": "n"}})).unwrap()
+    };
+    let node = |version: &str, kind: &str, name: &str, controller: bool| json!({"apiVersion": version, "kind": kind, "name": name, "uid": "u", "controller": controller});
+    let written_by_a_kubelet = of(node("v1", "Node", "n", true), MIRROR_ANNOTATION);
+    assert!(written_by_a_kubelet.is_mirror());
+    assert_eq!(written_by_a_kubelet.pod_type(), PodType::Static);
+    for pod in [
+        of(node("v1", "Node", "n", true), "example.com/other"),
+        of(node("v1", "Node", "n", false), MIRROR_ANNOTATION),
+        of(node("v1", "Node", "m", true), MIRROR_ANNOTATION),
+        of(node("v2", "Node", "n", true), MIRROR_ANNOTATION),
+        of(node("v1", "Pod", "n", true), MIRROR_ANNOTATION),
+        Pod { controller: None, ..written_by_a_kubelet.clone() },
+    ] {
+        assert_eq!((pod.is_mirror(), pod.pod_type()), (false, PodType::Default), "{pod:?}");
+    }
 }
 
 #[test]

@@ -13,6 +13,8 @@ fn event(reason: &'static str, message: &str, second: i64) -> RecordedEvent {
         name: "p".into(),
         uid: "u".into(),
         resource_version: "1".into(),
+        creator: String::new(),
+        comes_first: false,
     };
     let time = Timestamp::from_second(second).unwrap();
     RecordedEvent {

@@ -48,6 +48,10 @@ pub struct Regarding {
     pub uid: String,
     /// Version of the object at that time.
     pub resource_version: String,
+    /// Who created the object, if it is one of those whose API server notes it.
+    pub creator: String,
+    /// Whether its events come before those of other objects of its creator, where there is no room for all.
+    pub comes_first: bool,
 }
 
 impl Regarding {
@@ -60,6 +64,8 @@ impl Regarding {
             name: object.name().to_owned(),
             uid: object.uid().to_owned(),
             resource_version: object.resource_version().to_owned(),
+            creator: object.creator().to_owned(),
+            comes_first: object.comes_first(),
         }
     }
 }
@@ -74,8 +80,8 @@ struct RecordedEvent {
     time: Timestamp,
 }
 
-/// Records events. Clones share the queue, in which each namespace has room of its own: events beyond that
-/// are dropped and counted.
+/// Records events. Clones share the queue, in which each namespace, each creator of maintenances and each node has room of its
+/// own: events beyond that are dropped and counted.
 #[derive(Clone)]
 pub struct EventRecorder {
     queue: Arc<EventQueue>,
@@ -110,7 +116,7 @@ impl EventRecorder {
     pub fn disconnected(metrics: &Metrics, clock: Clock) -> Self {
         let dropped = metrics.add(
             "drydock_events_dropped",
-            "Events that were not written because too many waited, of their namespace or of all, or because the write failed",
+            "Events that were not written because too many waited, of their namespace, creator or node or of all, or because the write failed",
         );
         Self { queue: Arc::default(), dropped, clock }
     }

@@ -69,6 +69,8 @@ fn target(request: &EvictionRequest) -> Option<Regarding> {
         name: pod.name.clone(),
         uid: pod.uid.clone(),
         resource_version: String::new(),
+        creator: String::new(),
+        comes_first: false,
     })
 }
 

@@ -182,6 +182,8 @@ impl Elector {
             name: self.config.name.clone(),
             uid: meta.uid.unwrap_or_default(),
             resource_version: meta.resource_version.unwrap_or_default(),
+            creator: String::new(),
+            comes_first: false,
         };
         self.recorder.publish(lease, Severity::Warning, reasons::FENCING_TOKEN_REFUSED, message);
     }

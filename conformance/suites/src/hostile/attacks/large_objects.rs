@@ -59,7 +59,7 @@ impl LargeObjects {
         allow_maintenances(context, &[nodes]).await?;
         let name = &context.tenant.namespace;
         let rules = json!([
-            {"apiGroups": ["apps"], "resources": ["deployments", "replicasets"], "verbs": ["*"]},
+            {"apiGroups": ["apps"], "resources": ["deployments", "replicasets", "daemonsets"], "verbs": ["*"]},
             {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["*"]},
         ]);
         let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "deployer"});
@@ -100,6 +100,10 @@ impl LargeObjects {
         format!("/apis/apps/v1/namespaces/{}/replicasets", self.context.tenant.namespace)
     }
 
+    fn daemon_sets(&self) -> String {
+        format!("/apis/apps/v1/namespaces/{}/daemonsets", self.context.tenant.namespace)
+    }
+
     fn autoscalers(&self) -> String {
         format!("/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers", self.context.tenant.namespace)
     }
@@ -125,6 +129,10 @@ impl LargeObjects {
         let mut set = named(deployment("", 0), "set");
         (set["kind"], set["metadata"]["labels"]) = (json!("ReplicaSet"), labels(LABELS));
         let set = UserRequest::post(self.replica_sets(), &set);
+        post(context, repeat_n(set, context.pick(1, 30))).await?;
+        let mut set = named(daemon_set(), "daemons");
+        set["metadata"]["labels"] = labels(LABELS);
+        let set = UserRequest::post(self.daemon_sets(), &set);
         post(context, repeat_n(set, context.pick(1, 30))).await?;
         let target = json!({"apiVersion": "example.com/v1", "kind": "Deployment", "name": "d".repeat(LONG)});
         let autoscaler = named(
@@ -191,6 +199,7 @@ impl LargeObjects {
         let workloads = [
             LargeObjects::deployments_of(tenant),
             self.replica_sets(),
+            self.daemon_sets(),
             self.autoscalers(),
             // No kubelet ends the large ones.
             format!("{}?gracePeriodSeconds=0", tenant.pods()),
@@ -227,6 +236,18 @@ pub fn deployment(name: &str, replicas: usize) -> Value {
         "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": {
             "metadata": {"labels": labels},
             "spec": {"automountServiceAccountToken": false, "containers": [{"name": "c", "image": "none"}]},
+        }},
+    })
+}
+
+/// A DaemonSet that no node takes.
+fn daemon_set() -> Value {
+    let labels = json!({"app": "daemons"});
+    json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {},
+        "spec": {"selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels},
+            "spec": {"nodeSelector": {"example.com/none": "none"}, "containers": [{"name": "c", "image": "none"}]},
         }},
     })
 }

@@ -1,18 +1,24 @@
 //! State that grows with names that tenants choose: metric series, fencing tokens, events.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use drydock_testkit::finding::Finding;
-use drydock_testkit::kinds::eviction_request;
+use drydock_testkit::kinds::{eviction_request, node_maintenance};
 use drydock_testkit::wait::{LIMIT, retry};
 use serde_json::{Value, json};
 
 use super::eviction_requests::Findings;
+use super::host::allow_maintenances;
 use crate::attack::Attack;
 use crate::client::UserRequest;
 use crate::context::AttackContext;
+use crate::setup::cluster::maintenance;
 
 /// The most series that one metric may have, whatever labels tenants choose.
 const SERIES: usize = 20_000;
+/// Maintenances that have series, where there are more.
+const SHOWN: usize = 833;
+/// Requests at a time.
+const LANES: usize = 8;
 const WARNED: &str = "interceptor.evictionrequest.coordination.k8s.io/priority_";
 
 /// The attacks of this module.
@@ -24,6 +30,11 @@ pub fn all() -> Vec<Attack> {
         Attack::new("fencing-tokens", "fencing tokens in writes of a user who is no controller", |f| {
             Box::pin(fencing_tokens(f))
         }),
+        Attack::new(
+            "crowding-maintenances",
+            "more maintenances of one account in Drain than have metrics, deleted at once beside another's drain",
+            |f| Box::pin(crowding_maintenances(f)),
+        ),
         Attack::new("event-flood", "pods with annotations that want 15,000 warnings", |f| {
             Box::pin(event_flood(f))
         }),
@@ -78,6 +89,81 @@ async fn fencing_tokens(context: AttackContext) -> Findings {
         })
         .await;
     Ok(vec![Finding::new(!counts, format!("a tenant's term was taken: {high}, and the lower one {low}"))])
+}
+
+/// The first by name had metrics, and all maintenances one queue of a hundred events: no alert fired for another's drain, and
+/// nobody was told of it.
+async fn crowding_maintenances(context: AttackContext) -> Findings {
+    let nodes = json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["delete"]});
+    allow_maintenances(&context, &[nodes]).await?;
+    let (name, path) = (context.tenant.namespace.clone(), maintenance(""));
+    let path = path.trim_end_matches('/').to_owned();
+    let connection = context.connect().await?;
+    let list = UserRequest::get(format!("{path}?limit=1"));
+    let has_rights = async || Ok(connection.ask_again(&list).await?.code.is_success());
+    retry(LIMIT, || "no rights".to_owned(), has_rights).await?;
+    let count = context.pick(SHOWN + 20, 1_500);
+    let crowd: Vec<String> = (0..count).map(|at| format!("0-{name}-{at:04}")).collect();
+    let make = |one: &String| UserRequest::post(&path, &node_maintenance(one, "Drain", &["nowhere"]));
+    context.each(crowd.iter().map(make).collect(), LANES).await?;
+    let made = context.counted("201");
+    ensure!(made > SHOWN, "{made} maintenances are made: {}", context.summary());
+    let (first, second) = (format!("zz-{name}-1"), format!("zz-{name}-2"));
+    drain_of_another(&context, &first).await?;
+    let shown = has_series(&context, &first).await;
+    let remove = |one: &String| UserRequest::delete(format!("{path}/{one}"));
+    let removed = context.each(crowd.iter().map(remove).collect(), LANES);
+    let told = async {
+        context.is_under_way(count + count / 5).await?;
+        drain_of_another(&context, &second).await?;
+        is_told_of(&context, &second).await
+    };
+    let (removed, told) = tokio::join!(removed, told);
+    removed?;
+    for mine in [&first, &second] {
+        context.setup.done(&UserRequest::delete(maintenance(mine))).await?;
+    }
+    Ok(vec![
+        Finding::new(shown.is_ok(), format!("the metrics of another's drain: {shown:?}")),
+        Finding::new(told.is_ok(), format!("the events of another's drain: {told:?}")),
+    ])
+}
+
+/// An admin drains a node with a pod that stays.
+async fn drain_of_another(context: &AttackContext, name: &str) -> Result<()> {
+    context.setup.node(name).await?;
+    context.setup.patient_pod(&context.tenant, name).await?;
+    context.setup.drain(name, name).await
+}
+
+async fn has_series(context: &AttackContext, name: &str) -> Result<()> {
+    let series = [
+        format!("nodemaintenance_stage{{nodemaintenance=\"{name}\",stage=\"Drain\"}} 1"),
+        format!("nodemaintenance_controller_pods_evacuating{{nodemaintenance=\"{name}\"}} 1"),
+    ];
+    let late = || format!("not all of {series:?}");
+    retry(LIMIT, late, async || {
+        let text = context.setup.manager_metrics().await?;
+        Ok(series.iter().all(|series| text.lines().any(|line| line == series)))
+    })
+    .await
+}
+
+async fn is_told_of(context: &AttackContext, name: &str) -> Result<()> {
+    let path = format!("/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3D{name}");
+    let late = || format!("not all events of {name}");
+    retry(LIMIT, late, async || {
+        let events = context.setup.done(&UserRequest::get(&path)).await?;
+        let events = events["items"].as_array().context("no list")?;
+        let has = |reason: &str| {
+            let is_meant = |event: &Value| {
+                event["reason"] == reason && event["involvedObject"]["kind"] == "NodeMaintenance"
+            };
+            events.iter().any(is_meant)
+        };
+        Ok(has("Cordoned") && has("DrainStarted"))
+    })
+    .await
 }
 
 async fn event_flood(context: AttackContext) -> Findings {

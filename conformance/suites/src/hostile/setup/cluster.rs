@@ -77,6 +77,13 @@ impl AttackSetup {
         stream::iter(made).buffered(AT_A_TIME).try_collect().await
     }
 
+    /// A pod, named like its node, with an interceptor that never reports.
+    pub async fn patient_pod(&self, tenant: &Tenant, node: &str) -> Result<()> {
+        let key = format!("{}priority_{PATIENT}", interceptor_annotations::PREFIX);
+        let made = self.made_pods(tenant, node, node, 1, &json!({key: "1000/controller"})).await;
+        made.map(drop)
+    }
+
     /// Waits until the node has written that a pod runs.
     pub async fn until_running(&self, tenant: &Tenant, pod: &str) -> Result<()> {
         let path = UserRequest::get(format!("{}/{pod}", tenant.pods()));

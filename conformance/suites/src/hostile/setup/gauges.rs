@@ -101,19 +101,24 @@ impl AttackSetup {
 
     /// The metric of our controller manager that has the most series, and how many.
     pub async fn manager_series(&self) -> Result<(String, usize)> {
-        let token = self.scraper().await?;
-        let connection =
-            UserConnection::open(&self.manager(true)?, USUAL_ADDRESS, Some(&token), FlowWindows::USUAL)
-                .await?;
-        let answer = connection.ask(&UserRequest::get("/metrics")).await?;
-        ensure!(answer.code.is_success(), "the controller manager's metrics: {}", answer.summary());
-        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        let text = self.manager_metrics().await?;
         let mut counts = BTreeMap::<&str, usize>::new();
         for name in text.lines().filter_map(|line| line.split_once('{')).map(|(name, _)| name) {
             *counts.entry(name).or_default() += 1;
         }
         let most = counts.into_iter().max_by_key(|(_, count)| *count).context("no metrics")?;
         Ok((most.0.to_owned(), most.1))
+    }
+
+    /// The metrics of our controller manager.
+    pub async fn manager_metrics(&self) -> Result<String> {
+        let token = self.scraper().await?;
+        let connection =
+            UserConnection::open(&self.manager(true)?, USUAL_ADDRESS, Some(&token), FlowWindows::USUAL)
+                .await?;
+        let answer = connection.ask(&UserRequest::get("/metrics")).await?;
+        ensure!(answer.code.is_success(), "the controller manager's metrics: {}", answer.summary());
+        Ok(String::from_utf8_lossy(&answer.body).into_owned())
     }
 
     /// The token of an account that may read metrics, like Prometheus.

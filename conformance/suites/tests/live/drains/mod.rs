@@ -3,6 +3,7 @@
 mod beside;
 mod blockers;
 mod events;
+mod inert;
 mod labels;
 mod late;
 mod order;

@@ -70,7 +70,7 @@ async fn the_ways_out_that_the_condition_names_lead_out_and_keep_the_node_cordon
 
 /// Puts a static pod and one of a DaemonSet that tolerates everything on a node; returns their UIDs.
 async fn busy(namespace: &Namespace, node: &str) -> Result<Vec<String>> {
-    namespace.pod("static", node, json!({"kubernetes.io/config.mirror": "a-hash"})).await?;
+    namespace.mirror_pod("static", node).await?;
     let labels = json!({"app": "returns"});
     let spec = json!({
         "nodeSelector": {"kubernetes.io/hostname": node}, "tolerations": [{"operator": "Exists"}],

@@ -122,7 +122,7 @@ async fn a_request_that_is_deleted_says_how_often_it_was_asked_for_after_a_resta
     ensure!(shown[0]["uid"] == uid && shown[0]["turns"]["interceptors"] == json!(&names[..2]), "{shown}");
     // The last one has 20 minutes; the admin gives all of them together a second.
     drydock.kill_manager()?;
-    drydock.start_manager_with(&["--max-interception=1s".to_owned()])?;
+    drydock.start_manager_with(&["--max-interception=1s".to_owned()]).await?;
     drained(&namespace.client, "again", "True").await
 }
 

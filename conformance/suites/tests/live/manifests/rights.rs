@@ -20,7 +20,7 @@ type Asked =
 async fn deploy_grants_what_the_programs_need() -> Result<()> {
     let host = TestHost::shared().await?;
     grant(&host)?;
-    let needed: [Asked; 13] = [
+    let needed: [Asked; 14] = [
         (APISERVER, "create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""),
         (APISERVER, "create", "authentication.k8s.io", "tokenreviews", "", "", ""),
         (APISERVER, "watch", "", "nodes", "", "", ""),
@@ -28,6 +28,7 @@ async fn deploy_grants_what_the_programs_need() -> Result<()> {
         (APISERVER, "get", "", "services", "", "default", "a"),
         (MANAGER, "create", "", "pods", "eviction", "default", "a"),
         (MANAGER, "patch", "", "nodes", "", "", "a"),
+        (MANAGER, "watch", "apps", "daemonsets", "", "", ""),
         (MANAGER, "update", "coordination.k8s.io", "nodemaintenances", "finalizers", "", "a"),
         (MANAGER, "watch", "apiregistration.k8s.io", "apiservices", "", "", API_SERVICE),
         (MANAGER, "get", "", "services", "", "drydock-system", APISERVER),
@@ -45,11 +46,12 @@ async fn deploy_grants_what_the_programs_need() -> Result<()> {
 async fn deploy_grants_no_more() -> Result<()> {
     let host = TestHost::shared().await?;
     grant(&host)?;
-    let denied: [Asked; 13] = [
+    let denied: [Asked; 14] = [
         (APISERVER, "delete", "", "pods", "", "default", "a"),
         (APISERVER, "get", "", "secrets", "", "kube-system", "a"),
         (APISERVER, "patch", "", "nodes", "", "", "a"),
         (MANAGER, "get", "", "secrets", "", "kube-system", "a"),
+        (MANAGER, "patch", "apps", "daemonsets", "", "default", "a"),
         (MANAGER, "watch", "apiregistration.k8s.io", "apiservices", "", "", "v1.apps"),
         (MANAGER, "get", "", "services", "", "default", "a"),
         (MANAGER, "update", "coordination.k8s.io", "leases", "", "kube-system", MANAGER),

@@ -30,7 +30,8 @@ pub(crate) const EFFECT: &str = "NoSchedule";
 /// Field manager of the taint.
 const FIELD_MANAGER: &str = "drydock-daemonset-taint";
 /// The caches that are read.
-const READS: Select = Select { pods: true, nodes: true, maintenances: true, ..Select::NONE };
+const READS: Select =
+    Select { pods: true, daemon_sets: true, nodes: true, maintenances: true, ..Select::NONE };
 /// Nodes worked on at once.
 const PARALLEL_WORKERS: usize = 8;
 /// A change of the taint that the cache does not show within this time is decided again.

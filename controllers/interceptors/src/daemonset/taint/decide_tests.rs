@@ -1,13 +1,13 @@
 //! When a node needs the taint, and how it is written.
 
 #![allow(clippy::unwrap_used)]
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use drydock_api::node_maintenance::{
     DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeReference, PodType,
 };
-use drydock_runtime::cache::OwnerRef;
+use drydock_runtime::cache::DaemonSetOwner;
+use drydock_runtime::testing::{mirror, of_daemon_set};
 
 use super::*;
 
@@ -72,14 +72,8 @@ fn drained_to(pod_priority: i32) -> NodeTargets {
 }
 
 fn pod(uid: &str, priority: i32) -> Pod {
-    let owner = OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
-    Pod {
-        uid: uid.into(),
-        node_name: "n".into(),
-        priority,
-        controller: Some(owner.into()),
-        ..Default::default()
-    }
+    let pod = Pod { uid: uid.into(), node_name: "n".into(), priority, ..Default::default() };
+    of_daemon_set("agent", "", pod)
 }
 
 fn needs(node: &Node, pods: &[&Pod], to: i32, deletions: &Deletions) -> bool {
@@ -112,9 +106,9 @@ fn pods_of_other_types_and_terminal_ones_play_no_part() {
     let (low, none) = (pod("low", 10), Deletions::default());
     let free = Pod { controller: None, ..pod("free", 1000) };
     let ended = Pod { phase: drydock_runtime::cache::PodPhase::Failed, ..pod("ended", 1000) };
-    let mirror = (drydock_runtime::cache::MIRROR_ANNOTATION.to_owned(), String::new());
-    let mirror = Pod { annotations: BTreeMap::from([mirror]).into(), ..pod("mirror", 1000) };
-    assert!(needs(&node(None), &[&low, &free, &ended, &mirror], 10, &none));
+    let gone = Pod { daemon_set_owner: DaemonSetOwner::Gone, ..pod("gone", 1000) };
+    let mirror = mirror(pod("mirror", 1000));
+    assert!(needs(&node(None), &[&low, &free, &ended, &gone, &mirror], 10, &none));
     assert!(!needs(&node(None), &[&free], 10, &none));
 }
 
@@ -138,11 +132,10 @@ fn the_taint_stays_until_the_drain_of_daemon_sets_ends() {
 /// A target that depends on a label of the pod covers it or not as the label is known: only the labels that are kept were compared.
 #[test]
 fn a_pod_of_which_more_labels_are_known_is_looked_at_again() {
-    let owner = OwnerRef { api_version: "apps/v1".into(), kind: "DaemonSet".into(), ..Default::default() };
     let pod = |cut_from: Option<&str>| {
         let labels_cut_from = cut_from.map(Into::into);
-        let pod = Pod { node_name: "n".into(), controller: Some(owner.clone().into()), ..Pod::default() };
-        Some(Arc::new(Pod { labels_cut_from, ..pod }))
+        let pod = Pod { node_name: "n".into(), labels_cut_from, ..Pod::default() };
+        Some(Arc::new(of_daemon_set("agent", "ds", pod)))
     };
     let nodes = |old, new| nodes_of(&ObjectChange::between(old, new)).map(str::to_owned).collect::<Vec<_>>();
     assert!(
