@@ -112,7 +112,8 @@ pub trait Kind: Send + Sync + 'static {
     /// that say who has written what, whatever the client sent in them.
     fn record_user(&self, _new: &mut Object, _old: Option<&Object>, _username: &str) {}
     /// Returns dotted paths to the fields that only [`Self::record_user`] and [`Self::note_creator`] write. No manager becomes
-    /// the owner of one, or has a conflict about it (Kubernetes: GetResetFields).
+    /// the owner of one, or has a conflict about it (Kubernetes: GetResetFields), and they do not count for
+    /// [`Self::max_bytes_without_status`].
     fn recorded_fields(&self) -> &[&'static str] {
         &[]
     }
