@@ -63,7 +63,7 @@ async fn an_object_is_bounded_but_for_its_status() {
     server.delete(&uri).await.expect(200);
 }
 
-/// Requesters of long names that had fitted into a request did not fit when the server recorded the user of each.
+/// Items of long names that had fitted into an object did not fit any more when the server recorded a user of each.
 #[tokio::test]
 async fn an_object_has_no_less_room_because_its_writer_has_a_long_name() {
     let server = Server::bounded().await;
