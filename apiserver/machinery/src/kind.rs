@@ -111,6 +111,12 @@ pub trait Kind: Send + Sync + 'static {
     /// Called before a create (`old` is `None`) or an update of the main resource is prepared and validated: sets the fields
     /// that say who has written what, whatever the client sent in them.
     fn record_user(&self, _new: &mut Object, _old: Option<&Object>, _username: &str) {}
+    /// Returns dotted paths to the fields that only [`Self::record_user`] and [`Self::note_creator`] write. No manager becomes
+    /// the owner of one, or has a conflict about it (Kubernetes: GetResetFields), and they do not count for
+    /// [`Self::max_bytes_without_status`].
+    fn recorded_fields(&self) -> &[&'static str] {
+        &[]
+    }
     /// Called before a create is validated: resets the fields that a client may not set (status).
     fn prepare_for_create(&self, object: &mut Object) {
         if self.has_status() {

@@ -42,6 +42,10 @@ pub trait Strategy: Send + Sync + Sized + 'static {
     fn set_defaults(&self, _object: &mut Object) {}
     /// See [`Kind::record_user`].
     fn record_user(&self, _new: &mut Object, _old: Option<&Object>, _username: &str) {}
+    /// See [`Kind::recorded_fields`].
+    fn recorded_fields(&self) -> &[&'static str] {
+        &[]
+    }
     /// Changes a new object before it is validated. Its status is empty.
     fn prepare_for_create(&self, _new: &mut Draft<'_, Self::Object>) {}
     /// Returns the errors of a new object, except those of its metadata.
@@ -191,6 +195,10 @@ impl<S: Strategy> Kind for TypedKind<S> {
 
     fn record_user(&self, new: &mut Object, old: Option<&Object>, username: &str) {
         self.strategy.record_user(new, old, username);
+    }
+
+    fn recorded_fields(&self) -> &[&'static str] {
+        self.strategy.recorded_fields()
     }
 
     fn prepare_for_create(&self, object: &mut Object) {

@@ -62,6 +62,10 @@ impl Strategy for EvictionRequestStrategy {
         requester_users::record(new, old, username);
     }
 
+    fn recorded_fields(&self) -> &[&'static str] {
+        &["spec.requesterUsers"]
+    }
+
     fn validate(&self, new: &EvictionRequest, _now: Now) -> ErrorList {
         validation::validate_create(new)
     }

@@ -36,9 +36,9 @@ pub const RESOURCE: &str = "evictionrequests";
 /// If there are no other interceptor and the target is a pod, the last default imperative-eviction.k8s.io interceptor
 /// will evict the pod through the eviction API (the subresource pods/eviction).
 ///
-/// The object without its status is at most 65536 bytes of JSON, managed fields included. At most 1000 eviction
-/// requests of a namespace may wait for .status.targetInterceptors, or to be deleted, at one time. At most 5000 that
-/// are Evicted or Canceled are kept in a namespace.
+/// The object without its status is at most 65536 bytes of JSON, managed fields included and .spec.requesterUsers left
+/// out. At most 1000 eviction requests of a namespace may wait for .status.targetInterceptors, or to be deleted, at one
+/// time. At most 5000 that are Evicted or Canceled are kept in a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ApiType)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(package = "io.k8s.api.coordination.v1alpha1")]

@@ -52,6 +52,10 @@ impl Strategy for NodeMaintenanceStrategy {
         username::record(new, old, username);
     }
 
+    fn recorded_fields(&self) -> &[&'static str] {
+        &["spec.username", "status.creator"]
+    }
+
     fn prepare_for_create(&self, new: &mut Draft<'_, NodeMaintenance>) {
         let places_finalizer = places_finalizer(None, new.spec.stage);
         new.edit(|new| {

@@ -80,6 +80,10 @@ mod tests {
         record(&mut new, Some(&old), "bob");
         assert!(new.0["spec"].get(USERNAME).is_none());
         record(&mut Object::default(), Some(&old), "bob");
+        // What the guide advises.
+        let mut moved = maintenance("Drain", "n2", &json!({}));
+        record(&mut moved, Some(&old), "bob");
+        assert_eq!(recorded(&moved), "bob");
     }
 
     #[test]

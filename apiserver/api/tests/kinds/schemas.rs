@@ -7,6 +7,7 @@ use drydock_api::eviction_request::{EvictionRequest, EvictionRequestStrategy};
 use drydock_api::node_maintenance::{
     NodeMaintenance, NodeMaintenanceStrategy, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm,
 };
+use drydock_machinery::Object;
 use drydock_machinery::kind::Kind;
 use drydock_machinery::schema::{ApiType, Field, ListType, Schema, Shape};
 use drydock_machinery::strategy::Strategy;
@@ -91,6 +92,27 @@ fn the_structs_carry_every_field_and_only_those() {
     let read: NodeMaintenance = serde_json::from_value(maintenance.clone()).unwrap();
     assert_eq!(serde_json::to_value(&read).unwrap(), maintenance);
     known(&schemas()[1], &maintenance, "");
+}
+
+/// Fields that the server writes and does not reset belong to the client that first sends them.
+#[test]
+fn the_fields_that_the_server_records_are_those_that_no_manager_owns() {
+    let eviction = EvictionRequestStrategy::new(std::time::Duration::from_secs(1200)).into_kind();
+    let maintenance = NodeMaintenanceStrategy.into_kind();
+    let kinds: [&dyn Kind; 2] = [&eviction, &maintenance];
+    for kind in kinds {
+        let sent = json!({ "spec": { "requesters": [{ "name": "a.b" }] }, "status": {} });
+        let sent = Object::from(sent.as_object().unwrap().clone());
+        let mut stored = sent.clone();
+        kind.record_user(&mut stored, None, "ann");
+        kind.note_creator(&mut stored, "ann");
+        for path in kind.recorded_fields() {
+            let (part, field) = path.split_once('.').unwrap();
+            let recorded = stored.0[part].as_object_mut().unwrap().remove(field);
+            assert!(recorded.is_some(), "{path} of {}", kind.names().kind);
+        }
+        assert_eq!(stored, sent, "{}", kind.names().kind);
+    }
 }
 
 #[test]

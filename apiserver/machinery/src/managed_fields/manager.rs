@@ -39,7 +39,7 @@ pub struct FieldManager<'a> {
     /// Empty for the main resource.
     pub subresource: &'a str,
     /// Fields that the endpoint ignores (Kubernetes: GetResetFields): `status` on the main resource, `spec` on the
-    /// status.
+    /// status, and on both those that only the server writes.
     pub reset: &'a Set,
     /// All versions of the kind; `None` if it has only this one.
     pub versions: Option<&'a Versions>,

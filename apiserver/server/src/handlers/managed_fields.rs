@@ -1,8 +1,9 @@
 //! Managed fields: which manager owns which field, through the machinery.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use drydock_machinery::managed_fields::{self, FieldManager, Set};
+use drydock_machinery::managed_fields::{self, FieldManager, PathElement, Set};
 use drydock_machinery::{ApiError, Object, decode, go_json};
 use serde_json::{Map, Value};
 
@@ -112,17 +113,28 @@ fn empty(request: &RequestContext) -> Object {
 }
 
 fn with_manager<T>(request: &RequestContext, act: impl FnOnce(FieldManager<'_>) -> T) -> T {
-    let api_version = request.names().api_version();
+    let (api_version, reset) = (request.names().api_version(), reset_fields(request));
     act(FieldManager {
         schema: request.kind().schema(),
         api_version: &api_version,
         kind: request.names().kind,
         subresource: &request.info.subresource,
-        reset: match (request.on_status(), request.kind().status_keeps_metadata()) {
-            (false, _) => &STATUS,
-            (true, true) => &ALL_BUT_STATUS,
-            (true, false) => &SPEC,
-        },
+        reset: &reset,
         versions: request.resource.versions.as_deref(),
     })
+}
+
+/// What the write does not own: the fields of the other endpoint, and those that only the server writes.
+fn reset_fields(request: &RequestContext) -> Cow<'static, Set> {
+    let of_endpoint: &'static Set = match (request.on_status(), request.kind().status_keeps_metadata()) {
+        (false, _) => &STATUS,
+        (true, true) => &ALL_BUT_STATUS,
+        (true, false) => &SPEC,
+    };
+    let mut reset = Cow::Borrowed(of_endpoint);
+    for &field in request.kind().recorded_fields() {
+        let path: Vec<_> = field.split('.').map(PathElement::field).collect();
+        reset.to_mut().insert(&path);
+    }
+    reset
 }

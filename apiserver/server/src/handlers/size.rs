@@ -1,9 +1,11 @@
 //! How large an object may become by writes to the object itself: the status has room of its own, so that no writer can
-//! fill an object until the status cannot be written any more.
+//! fill an object until the status cannot be written any more. What the server records of writers does not count: who may write
+//! a field must not depend on how long the names of others are.
 
 use drydock_machinery::field::{Error, Path};
-use drydock_machinery::object::Size;
+use drydock_machinery::object::{Size, json_len};
 use drydock_machinery::{ApiError, Object};
+use serde_json::Value;
 
 use super::context::RequestContext;
 
@@ -13,7 +15,7 @@ use super::context::RequestContext;
 /// 422 if it is too large.
 pub fn check(request: &RequestContext, new: &Object) -> Result<(), ApiError> {
     match request.kind().max_bytes_without_status() {
-        Some(most) => refuse_beyond(request, new, written(new, 0), most),
+        Some(most) => refuse_beyond(request, new, written(request, new, 0), most),
         None => Ok(()),
     }
 }
@@ -37,11 +39,11 @@ pub fn fit(request: &RequestContext, new: &mut Object, old: &Object) -> Result<(
     }
     let Some(most) = request.kind().max_bytes_without_status() else { return Ok(()) };
     let most_of_status = request.kind().max_bytes_of_status_managers().unwrap_or(usize::MAX);
-    let size = written(new, Size::of_status_managers(old).min(most_of_status));
+    let size = written(request, new, Size::of_status_managers(old).min(most_of_status));
     if size.total() <= most {
         return Ok(());
     }
-    let before = Size::without_status(old);
+    let before = without_record(request, old);
     if size.total() <= before.total() {
         return Ok(());
     }
@@ -54,9 +56,23 @@ pub fn fit(request: &RequestContext, new: &mut Object, old: &Object) -> Result<(
 
 /// The size of what a write to the object itself has written. A client may send managed fields of the status too: those
 /// beyond `before` bytes count, which are what was there, but no more than writes to the status may leave.
-fn written(new: &Object, before: usize) -> Size {
-    let Size { fields, managed } = Size::without_status(new);
+fn written(request: &RequestContext, new: &Object, before: usize) -> Size {
+    let Size { fields, managed } = without_record(request, new);
     Size { fields, managed: managed + Size::of_status_managers(new).saturating_sub(before) }
+}
+
+/// The size without the status, and without the values that the server records.
+fn without_record(request: &RequestContext, object: &Object) -> Size {
+    let Size { fields, managed } = Size::without_status(object);
+    let recorded = request.kind().recorded_fields().iter().filter_map(|path| recorded_value(object, path));
+    Size { fields: fields - recorded.map(json_len).sum::<usize>(), managed }
+}
+
+/// The value at a dotted path outside of the status.
+fn recorded_value<'o>(object: &'o Object, path: &str) -> Option<&'o Value> {
+    let mut names = path.split('.');
+    let top = names.next().filter(|name| *name != "status")?;
+    names.try_fold(object.0.get(top)?, |value, name| value.get(name))
 }
 
 fn fit_status_managers(request: &RequestContext, new: &mut Object, old: &Object) {

@@ -63,6 +63,20 @@ async fn an_object_is_bounded_but_for_its_status() {
     server.delete(&uri).await.expect(200);
 }
 
+/// Items of long names that had fitted into an object did not fit any more when the server recorded a user of each.
+#[tokio::test]
+async fn an_object_has_no_less_room_because_its_writer_has_a_long_name() {
+    let server = Server::bounded().await;
+    let (uri, user) = (format!("{GADGETS}/full"), "u".repeat(MAX_GADGET_BYTES));
+    let mut sent = padded("full", MAX_GADGET_BYTES - 700);
+    sent["spec"]["color"] = json!("signed");
+    let made =
+        server.send("POST", GADGETS, &[("x-user", user.as_str())], &sent.to_string()).await.expect(201);
+    assert_eq!(made["spec"]["writers"], json!([{"name": user, "count": 1}]));
+    patch_as(&server, &user, &uri, &json!({"spec": {"size": 2}})).await.expect(200);
+    patch_as(&server, "tester", &uri, &pad(900)).await.expect(422);
+}
+
 #[tokio::test]
 async fn what_takes_something_away_passes_whatever_managed_fields_would_become() {
     let server = Server::bounded().await;

@@ -1,4 +1,4 @@
-//! The kind under test: `spec{size, color, parts[{name, count}]}`, `status{phase}`.
+//! The kind under test: `spec{size, color, parts[{name, count}], writers[{name, count}]}`, `status{phase}`.
 
 use drydock_machinery::Object;
 use drydock_machinery::field::{Error, ErrorList, Path};
@@ -77,9 +77,15 @@ fn object(definition: &'static str, fields: Vec<Field>) -> Schema {
 fn schema() -> Schema {
     let part = object("io.test.Part", vec![of("name", 1, Shape::String), of("count", 2, Shape::Int32)]);
     let parts = Schema::new("Parts.", Shape::List(Box::new(part), ListType::Map(&["name"])));
+    let writers = parts.clone().described("Writers.");
     let spec = object(
         "io.test.GadgetSpec",
-        vec![of("size", 1, Shape::Int32), of("color", 2, Shape::String), field("parts", 3, parts)],
+        vec![
+            of("size", 1, Shape::Int32),
+            of("color", 2, Shape::String),
+            field("parts", 3, parts),
+            field("writers", 4, writers),
+        ],
     );
     let status =
         object("io.test.GadgetStatus", vec![of("phase", 1, Shape::String), of("note", 2, Shape::String)]);
@@ -122,12 +128,15 @@ impl Kind for Gadget {
     fn selectable_fields(&self) -> &[&'static str] {
         &["spec.color"]
     }
-    /// A signed gadget has its writer for a part, once when it is made and twice when it is changed.
+    /// A signed gadget has its writer, once when it is made and twice when it is changed.
     fn record_user(&self, new: &mut Object, old: Option<&Object>, username: &str) {
         if spec(new)["color"] == "signed" {
             let times = 1 + i32::from(old.is_some());
-            new.0["spec"]["parts"] = json!([{"name": username, "count": times}]);
+            new.0["spec"]["writers"] = json!([{"name": username, "count": times}]);
         }
+    }
+    fn recorded_fields(&self) -> &[&'static str] {
+        &["spec.writers"]
     }
     fn prepare_for_create(&self, object: &mut Object) {
         object.0.remove("status");

@@ -6,7 +6,8 @@
 //!
 //! A client may name a group for the key exchange and send no key for it. rustls then asks for another ClientHello
 //! (HelloRetryRequest; RFC 8446, section 4.1.4), and works on the key exchange and the signature when that one has come. A
-//! [`Retry`] is the handshake of such a client, each step of which takes a turn.
+//! [`Retry`] is the handshake of such a client, each step of which takes a turn. It has only so many, whatever the number of
+//! pieces in which the client sends its bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -25,6 +26,8 @@ use super::client_stream::ClientStream;
 const HELLO_BYTES: usize = 16 << 10;
 /// Maximum records of one. Few clients send more than one record.
 const RECORDS: usize = 16;
+/// Maximum steps of a [`Retry`]. A client with certificates of 16 KiB takes about twenty, as many as segments.
+pub(super) const RETRY_STEPS: usize = 64;
 /// Bytes that are reserved before they come: as many as most clients send.
 const USUAL_BYTES: usize = 2 << 10;
 /// Bytes of a record's head: type, version (2), length (2).

@@ -38,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::authn::Peer;
-use client_hello::{FirstStep, Retry};
+use client_hello::{FirstStep, RETRY_STEPS, Retry};
 use client_stream::ClientStream;
 use connections::ConnectionStage;
 use handshakes::Handshakes;
@@ -250,19 +250,21 @@ impl<A: RequestHandler> SharedPort<A> {
         Ok(shaken)
     }
 
-    /// Goes on with the handshake of a client that has to send another ClientHello: in a turn whenever more has come.
+    /// Goes on with the handshake of a client that has to send another ClientHello: in a turn whenever more has come. Fails
+    /// if it is not over after [`RETRY_STEPS`] turns.
     async fn retry(
         &self,
         mut retry: Box<Retry>,
         permit: &ConnectionPermit,
     ) -> io::Result<TlsStream<ClientStream>> {
-        loop {
+        for _ in 0..RETRY_STEPS {
             let again = match retry.shaken().await {
                 Ok(shaken) => return shaken,
                 Err(again) => again,
             };
             retry = self.handshakes.handshake(permit.source, permit.id, move || again.step()).await;
         }
+        Err(io::Error::new(io::ErrorKind::InvalidData, "the handshake comes in too many pieces"))
     }
 
     /// Verifies the client's certificates, if there are any, in its turn.

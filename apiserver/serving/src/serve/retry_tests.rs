@@ -10,7 +10,9 @@ use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
+use super::groups::Id;
 use super::*;
 
 const TEST_DEADLINE: Duration = Duration::from_secs(60);
@@ -52,12 +54,17 @@ fn server_and_client() -> (ServerConfig, ClientConnection) {
     (server, ClientConnection::new(Arc::new(client), name).unwrap())
 }
 
-async fn send(client: &mut ClientConnection, stream: &mut TcpStream) {
+/// What the client has to say.
+fn said(client: &mut ClientConnection) -> Vec<u8> {
     let mut bytes = Vec::new();
     while client.wants_write() {
         client.write_tls(&mut bytes).unwrap();
     }
-    stream.write_all(&bytes).await.unwrap();
+    bytes
+}
+
+async fn send(client: &mut ClientConnection, stream: &mut TcpStream) {
+    stream.write_all(&said(client)).await.unwrap();
 }
 
 /// Reads until the client has something to say.
@@ -74,27 +81,10 @@ async fn receive(client: &mut ClientConnection, stream: &mut TcpStream) {
     }
 }
 
-/// Keeps the only thread for handshakes busy until the sender is dropped.
-async fn hold(line: &Handshakes) -> mpsc::SyncSender<()> {
-    let ((release, held), (began, begins)) = (mpsc::sync_channel(1), oneshot::channel());
-    let line = line.clone();
-    let work = move || {
-        began.send(()).unwrap();
-        held.recv().unwrap_err();
-    };
-    let elsewhere = std::net::IpAddr::from([10, 0, 0, 1]).into();
-    tokio::spawn(async move { line.handshake(elsewhere, 0, work).await });
-    begins.await.unwrap();
-    release
-}
-
-/// The server worked on the key exchange and the signature of such a client on the threads that serve requests, as many
-/// at a time as came.
-#[tokio::test]
-async fn a_second_hello_takes_a_turn() {
+/// A client that has been asked for another ClientHello, its connection, and the handshake.
+async fn asked_again(line: &Handshakes) -> (ClientConnection, TcpStream, JoinHandle<io::Result<()>>) {
     let (server, mut client) = server_and_client();
     let listener = bind(([127, 0, 0, 1], 0).into()).await.unwrap();
-    let line = Handshakes::of(1, 1_000);
     let port = SharedPort {
         tls: Arc::new(server),
         handshakes: line.clone(),
@@ -108,17 +98,62 @@ async fn a_second_hello_takes_a_turn() {
     let shaking = tokio::spawn(async move { port.handshake(accepted, &permit).await.map(drop) });
     send(&mut client, &mut stream).await;
     receive(&mut client, &mut stream).await;
-    let held = hold(&line).await;
-    send(&mut client, &mut stream).await;
+    (client, stream, shaking)
+}
+
+async fn until(is: impl Fn() -> bool) {
     let waits = async {
-        while !line.has_waiting() {
+        while !is() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(TEST_DEADLINE, waits).await.expect("the handshake waits for a turn");
+    tokio::time::timeout(TEST_DEADLINE, waits).await.unwrap();
+}
+
+/// Keeps the only thread for handshakes busy until the sender is dropped, as connection `id`.
+async fn hold(line: &Handshakes, id: Id) -> mpsc::SyncSender<()> {
+    let ((release, held), (began, begins)) = (mpsc::sync_channel(1), oneshot::channel());
+    let line = line.clone();
+    let work = move || {
+        began.send(()).unwrap();
+        held.recv().unwrap_err();
+    };
+    let elsewhere = std::net::IpAddr::from([10, 0, 0, 1]).into();
+    tokio::spawn(async move { line.handshake(elsewhere, id, work).await });
+    begins.await.unwrap();
+    release
+}
+
+/// The server worked on the key exchange and the signature of such a client on the threads that serve requests, as many
+/// at a time as came.
+#[tokio::test]
+async fn a_second_hello_takes_a_turn() {
+    let line = Handshakes::of(1, 1_000);
+    let (mut client, mut stream, shaking) = asked_again(&line).await;
+    let held = hold(&line, 0).await;
+    send(&mut client, &mut stream).await;
+    until(|| line.has_waiting()).await;
     drop(held);
     receive(&mut client, &mut stream).await;
     send(&mut client, &mut stream).await;
     let shaken = tokio::time::timeout(TEST_DEADLINE, shaking).await.expect("the handshake ends");
     shaken.unwrap().unwrap();
+}
+
+/// A client that sent it a byte at a time took a turn with each byte: 65,000 on one connection.
+#[tokio::test]
+async fn a_second_hello_in_too_many_pieces_ends_the_handshake() {
+    let line = Handshakes::of(1, 1_000);
+    let (mut client, mut stream, shaking) = asked_again(&line).await;
+    stream.set_nodelay(true).unwrap();
+    let hello = said(&mut client);
+    for (id, byte) in (0..).zip(&hello[..RETRY_STEPS]) {
+        let held = hold(&line, id).await;
+        stream.write_all(&[*byte]).await.unwrap();
+        until(|| line.has_waiting()).await;
+        drop(held);
+        until(|| !line.has_waiting()).await;
+    }
+    let shaken = tokio::time::timeout(TEST_DEADLINE, shaking).await.expect("the handshake ends");
+    assert_eq!(shaken.unwrap().unwrap_err().to_string(), "the handshake comes in too many pieces");
 }

@@ -13,7 +13,9 @@ use drydock_runtime::Pod;
 
 use crate::node_targets::{NodeTargets, TargetIndex};
 
-/// Returns the annotations of an Eviction that name the users. `targets` are those of the pod's type.
+/// Returns the annotations of an Eviction that name the users. `targets` are those of the pod's type. If the request has our
+/// requester, and no maintenance drains the pod (any longer), one of the users is not known: who asked is not forgotten because he
+/// has completed his maintenance, or the pod has got other labels.
 pub(super) fn asking_users(
     request: &EvictionRequest,
     pod: &Pod,
@@ -21,14 +23,18 @@ pub(super) fn asking_users(
 ) -> BTreeMap<String, String> {
     let is_maintained = request.has_requester(NODE_MAINTENANCE);
     let on_node = if is_maintained { targets.on(&pod.node_name) } else { NodeTargets::default() };
-    let maintainers = on_node.covering(pod).map(|maintenance| maintenance.spec.username.as_str());
-    annotations(users_of(request).chain(maintainers))
+    let covering = on_node.covering(pod);
+    let mut maintainers = covering.map(|maintenance| maintenance.spec.username.as_str()).peekable();
+    // The user of the maintenance that asked is not among those who ask now.
+    let unknown = (is_maintained && maintainers.peek().is_none()).then_some("");
+    annotations(users_of(request).chain(maintainers).chain(unknown))
 }
 
 #[cfg(test)]
 mod tests {
     use drydock_api::eviction_request::requester_users::USER_ANNOTATION;
     use drydock_api::eviction_request::{Requester, RequesterUser};
+    use drydock_api::metav1::LabelSelector;
     use drydock_api::node_maintenance::{
         DrainPlanEntry, NodeMaintenance, NodeMaintenanceNodeStatus, NodeMaintenanceStage, NodeReference,
         PodType,
@@ -89,5 +95,25 @@ mod tests {
         let mut old = maintenance("old", NodeMaintenanceStage::Drain, "n1", 5);
         old.spec.username.clear();
         assert_eq!(users(NODE_MAINTENANCE, &targets([old])), [ACCOUNT, ""]);
+    }
+
+    /// The attempts before our requester was withdrawn named our account alone, and a policy that refuses an eviction if one of
+    /// its users may not have it admitted them.
+    #[test]
+    fn an_eviction_says_that_a_user_is_not_known_if_no_maintenance_drains_the_pod() {
+        let complete = maintenance("complete", NodeMaintenanceStage::Complete, "n1", 5);
+        let not_yet = maintenance("not-yet", NodeMaintenanceStage::Drain, "n1", 4);
+        // The pod had this label when it was asked to leave.
+        let app = LabelSelector {
+            match_labels: [("app".to_owned(), "db".to_owned())].into(),
+            ..LabelSelector::default()
+        };
+        let mut relabelled = maintenance("relabelled", NodeMaintenanceStage::Drain, "n1", 5);
+        relabelled.status.node_statuses[0].drain_targets[0].pod_selector = Some(app);
+        for maintenance in [complete, not_yet, relabelled] {
+            let name = maintenance.metadata.name.clone();
+            assert_eq!(users(NODE_MAINTENANCE, &targets([maintenance])), [ACCOUNT, ""], "{name}");
+        }
+        assert_eq!(users(NODE_MAINTENANCE, &targets([])), [ACCOUNT, ""], "it was deleted");
     }
 }
