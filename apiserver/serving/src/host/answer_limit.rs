@@ -1,8 +1,8 @@
 //! How long a server may take to answer a client of ours.
 //!
-//! A server that takes requests and answers none, such as one whose storage hangs, answers the pings of its connection all the
-//! same: without a limit a request would be waited for as long as the process runs. Behind the address there may be several
-//! servers, of which another one answers: the connection is used for no other request.
+//! A server that takes requests and answers none answers the pings of its connection all the same: without a limit a request
+//! would be waited for as long as the process runs. A server whose storage hangs says so after a time of its own, with 504.
+//! Behind the address there may be several servers, of which another one answers: the connection is used for no other request.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -36,8 +36,8 @@ const GIVEN_UP_LATE: Duration = Duration::from_secs(8);
 pub(super) type Limited<B> = BoxCloneService<Request<Body>, Response<LimitedBody<B>>, BoxError>;
 
 /// Sends requests by `http`. No request follows on a connection after one that was not answered, be it given up here or by its
-/// caller, or was answered with `left_after`.
-pub(super) fn limited<S, B>(http: S, left_after: Option<StatusCode>) -> Limited<B>
+/// caller, or was answered with one of `left_after`.
+pub(super) fn limited<S, B>(http: S, left_after: &'static [StatusCode]) -> Limited<B>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
     S::Error: Into<BoxError>,
@@ -53,7 +53,7 @@ where
             sent.unanswered_since = None;
             match answer {
                 Ok(answer) => {
-                    if Some(answer.status()) == left_after {
+                    if left_after.contains(&answer.status()) {
                         sent.leave();
                     }
                     Ok(answer.map(|body| sent.limit(body)))
@@ -172,12 +172,13 @@ mod tests {
     use hyper_util::client::legacy::connect::HttpConnector;
     use hyper_util::rt::{TokioExecutor, TokioIo};
     use hyper_util::server::conn::auto;
+    use kube::Config;
     use tokio::net::TcpListener;
     use tokio::sync::mpsc;
 
     use super::*;
     use crate::clock::testing::StoppedClock;
-    use crate::host::{KeepAlive, builder};
+    use crate::host::{KeepAlive, builder, client_by};
 
     /// The answer begins after this time, and its second part comes after as long again.
     async fn slowly(uri: &str, after: Duration) -> Result<Bytes, BoxError> {
@@ -191,7 +192,7 @@ mod tests {
             Ok::<_, Infallible>(Response::new(StreamBody::new(Box::pin(parts))))
         });
         let request = Request::get(uri).body(Body::empty()).unwrap();
-        let answer = limited(server, None).oneshot(request).await?;
+        let answer = limited(server, &[]).oneshot(request).await?;
         Ok(answer.into_body().collect().await?.to_bytes())
     }
 
@@ -202,7 +203,7 @@ mod tests {
             service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, BoxError>>());
         for uri in ["/api/v1/pods?limit=50", "/api/v1/pods?watch=true"] {
             let (request, began) = (Request::get(uri).body(Body::empty()).unwrap(), Instant::now());
-            let error = limited(silent, None).oneshot(request).await.err().unwrap();
+            let error = limited(silent, &[]).oneshot(request).await.err().unwrap();
             assert_eq!(error.to_string(), "GET /api/v1/pods: no answer within 75 s");
             assert!(NoAnswer::of(&*error).is_some());
             assert_eq!(began.elapsed(), ANSWERED_WITHIN);
@@ -220,7 +221,7 @@ mod tests {
         });
         for (uri, silence) in [("/api/v1/pods?limit=50", 75), ("/api/v1/pods?watch=true", 300)] {
             let (request, began) = (Request::get(uri).body(Body::empty()).unwrap(), Instant::now());
-            let answer = limited(stops, None).oneshot(request).await.unwrap();
+            let answer = limited(stops, &[]).oneshot(request).await.unwrap();
             let error = answer.into_body().collect().await.err().unwrap();
             let words = format!("GET /api/v1/pods: nothing more of the answer within {silence} s");
             assert_eq!((error.to_string(), began.elapsed()), (words, Duration::from_secs(silence)));
@@ -237,7 +238,7 @@ mod tests {
             Ok::<_, Infallible>(Response::new(StreamBody::new(Box::pin(late))))
         });
         let request = Request::get("/api/v1/pods?allowWatchBookmarks=true&watch=true");
-        let answer = limited(server, None).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let answer = limited(server, &[]).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
         assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "event");
     }
 
@@ -245,23 +246,30 @@ mod tests {
     async fn an_error_of_the_server_stays_what_it_is() {
         let broken =
             service_fn(|_: Request<Body>| async { Err::<Response<Body>, _>(io::Error::other("broken")) });
-        let error = limited(broken, None).oneshot(Request::new(Body::empty())).await.err().unwrap();
+        let error = limited(broken, &[]).oneshot(Request::new(Body::empty())).await.err().unwrap();
         assert!(error.is::<io::Error>());
     }
 
-    /// Answers requests for /number with the number of the connection, and none for any other path, of which it tells.
+    /// Answers requests for /number and /504 with the number of the connection, and none for any other path, of which it tells.
     async fn numbered(listener: TcpListener, taken: mpsc::Sender<()>) {
         for number in 0_u8.. {
             let (stream, _) = listener.accept().await.unwrap();
             let taken = taken.clone();
             let service = hyper::service::service_fn(move |request: Request<Incoming>| {
                 let taken = taken.clone();
+                let code = match request.uri().path() {
+                    "/number" => Some(StatusCode::OK),
+                    "/504" => Some(StatusCode::GATEWAY_TIMEOUT),
+                    _ => None,
+                };
                 async move {
-                    if request.uri().path() != "/number" {
+                    let Some(code) = code else {
                         taken.send(()).await.unwrap();
-                        std::future::pending::<()>().await;
-                    }
-                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(number.to_string()))))
+                        return std::future::pending().await;
+                    };
+                    let mut answer = Response::new(Full::new(Bytes::from(number.to_string())));
+                    *answer.status_mut() = code;
+                    Ok::<_, Infallible>(answer)
                 }
             });
             tokio::spawn(async move {
@@ -285,7 +293,7 @@ mod tests {
             tokio::spawn(numbered(listener, taken));
             let mut over_http2 = builder(KeepAlive::default());
             let http: HttpClient<_, Body> = over_http2.http2_only(true).build(HttpConnector::new());
-            (Self { client: limited(http, None), address }, all_taken)
+            (Self { client: limited(http, &[]), address }, all_taken)
         }
 
         async fn get(&self, path: &str) -> Result<Response<LimitedBody<Incoming>>, BoxError> {
@@ -328,6 +336,24 @@ mod tests {
             let (answer, ()) = tokio::join!(tokio::time::timeout(limit, client.get("/")), silence);
             assert!(answer.is_err(), "it is given up after {seconds} s");
             assert_eq!(client.number().await, next, "after {seconds} s");
+        }
+    }
+
+    /// A server of the host that was cut off from its etcd kept its connections, and each request got 504 in the end.
+    #[tokio::test]
+    async fn no_request_follows_on_a_connection_to_the_host_after_a_504() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut config = Config::new(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
+        config.root_cert = Some(Vec::new());
+        tokio::spawn(numbered(listener, mpsc::channel(1).0));
+        let client = client_by(config, KeepAlive::default(), "--kubeconfig", "a test".to_owned()).unwrap();
+        let number = async |path: &str| {
+            let answer = client.send(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
+            answer.into_body().collect_bytes().await.unwrap()
+        };
+        // Over HTTP/1 a connection may be found in use still, and another one be made.
+        for _ in 0..5 {
+            assert_ne!(number("/504").await, number("/number").await);
         }
     }
 }

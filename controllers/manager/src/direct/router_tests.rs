@@ -201,6 +201,21 @@ async fn a_replica_that_answers_503_is_left() {
     assert_ne!(connections[1], connections[2], "the connection of the 503 is used no more");
 }
 
+/// A replica whose etcd member is cut off becomes unready, and keeps its connections all the same. It has judged the request.
+#[tokio::test]
+async fn a_replica_that_answers_504_is_left_and_its_answer_is_final() {
+    let setup = Setup::new().await;
+    assert_eq!(setup.get().await, 200);
+    setup.server.answer(504);
+    assert_eq!(setup.get().await, 504);
+    setup.server.answer(200);
+    assert_eq!(setup.get().await, 200, "it goes straight");
+    let connections = setup.server.connections();
+    assert_eq!(connections[0], connections[1]);
+    assert_ne!(connections[1], connections[2], "the connection of the 504 is used no more");
+    assert!(setup.aggregated.lock().is_empty());
+}
+
 /// Each request went to the same server again, over the same connection, and the aggregator was asked for none.
 #[tokio::test]
 async fn a_replica_that_takes_requests_and_answers_none_is_left() {
