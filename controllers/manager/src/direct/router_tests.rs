@@ -5,7 +5,6 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::time::Duration;
 
-use drydock_logging::NoAnswer;
 use drydock_runtime::metrics::Metrics;
 use drydock_serving::auth::authn::Peer;
 use drydock_serving::clock::testing::StoppedClock;
@@ -248,6 +247,32 @@ async fn a_write_without_an_answer_is_made_again_only_if_that_does_no_harm() {
     setup.server.hang();
     let bound_to_a_uid = r#"{"preconditions": {"uid": "u"}}"#;
     assert_eq!(setup.send_in_vain(&clock, "DELETE", bound_to_a_uid).await.unwrap(), HOSTS);
+}
+
+/// While the server hung, each request that tried it was waited for 75 s, and another one tried every 10 s.
+#[tokio::test]
+async fn a_request_that_tries_a_server_that_hangs_is_waited_for_until_another_one_may_try() {
+    let setup = Setup::new().await;
+    let clock = StoppedClock::stop();
+    setup.server.hang();
+    assert_eq!(setup.send_in_vain(&clock, "GET", "").await.unwrap(), HOSTS);
+    clock.advance(Duration::from_secs(1)).await;
+    let less_than_for_any_other = async {
+        while setup.server.connections().len() == 1 {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..70 {
+            clock.advance(Duration::from_secs(1)).await;
+        }
+    };
+    let code = tokio::select! {
+        biased;
+        code = setup.get() => Some(code),
+        () = less_than_for_any_other => None,
+    };
+    assert_eq!((code, setup.fallbacks("no_answer")), (Some(HOSTS), 2));
+    let connections = setup.server.connections();
+    assert_ne!(connections[0], connections[1], "it goes over a connection of its own");
 }
 
 /// The outcome of a write that a server answered with 503 while it ended is not certain.
