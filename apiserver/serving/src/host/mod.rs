@@ -39,7 +39,7 @@ use crate::tasks::ProgramTasks;
 
 /// Longest time for a connection to be made, TLS included.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
-/// With this a server of the host answers whose etcd does not: another one may be better off.
+/// A server of the host answers with this when its etcd does not answer it. Another server may do better.
 const LEFT_AFTER: &[StatusCode] = &[StatusCode::GATEWAY_TIMEOUT];
 
 /// HTTP/2 keep-alive of a connection to the host: a host whose machine is gone would be waited for forever.

@@ -22,7 +22,7 @@ use super::dialer::{Dialer, ServiceRef};
 use super::observe::{Observe, cause, causes};
 use super::{KeepAlive, builder, client_over};
 
-/// With these a server answers that is not ready or ends, or whose storage does not answer.
+/// A server answers with these when it is not ready or ends, and when its storage does not answer it.
 const LEFT_AFTER: &[StatusCode] = &[StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
 
 /// Longest time for a connection to be made, the reading of the Service and TLS included. Whoever waits for it has the
