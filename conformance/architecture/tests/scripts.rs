@@ -53,6 +53,23 @@ fn the_script_that_quotes_texts_prints_one_unquoted() {
     none(&found, "print it by printf \"%q\": whoever may write it chooses what the script reads");
 }
 
+/// `cd ""` succeeds and stays where it is: had no folder been made, the work tree would have been taken for it, and removed.
+#[test]
+fn no_script_goes_to_a_folder_before_it_is_known_to_be_made() {
+    let mut found = Vec::new();
+    for file in repository::files("") {
+        if !file.text.starts_with("#!/") && !file.path.ends_with(".sh") {
+            continue;
+        }
+        for line in file.text.lines() {
+            if line.find("$(mktemp").is_some_and(|made| line[..made].contains("cd ")) {
+                found.push(format!("{}: {line}", file.path));
+            }
+        }
+    }
+    none(&found, "assign the path that mktemp prints first, on a line of its own");
+}
+
 /// A server that is started in the repository makes its keys there.
 #[test]
 fn no_private_key_is_committed() {

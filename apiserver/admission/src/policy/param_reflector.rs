@@ -2,12 +2,13 @@
 //! paramRef names or selects, in the namespace that it names.
 
 use std::borrow::Cow;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use drydock_logging::{WatchFailures, with_causes};
 use drydock_serving::tasks::ProgramTasks;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta};
 use kube::core::Selector;
 use kube::runtime::WatchStreamExt;
@@ -17,7 +18,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::param_store::{ParamJson, ParamStore};
 
@@ -25,6 +26,8 @@ use super::param_store::{ParamJson, ParamStore};
 const PAGE: u32 = 64;
 /// Pause before a namespace is read again whose objects had no room.
 const REFILL_PAUSE: Duration = Duration::from_secs(10);
+/// Pause before a reflector that panicked starts again.
+const RESTART_PAUSE: Duration = Duration::from_secs(10);
 
 /// The objects that a binding refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -66,12 +69,15 @@ pub struct ParamReflector {
 }
 
 impl ParamReflector {
-    /// Starts the reflector in a task of its own, with backoff.
+    /// Starts the reflector in a task of its own, with backoff. After a panic it starts again.
     pub fn start(host: Client, kind: ApiResource, scope: ParamScope, tasks: &ProgramTasks) -> Self {
         let known = Arc::new(Mutex::new(ParamStore::default()));
         let (ready, is_ready) = watch::channel(false);
         let name = format!("reflector of params of admission policies, {}", kind.plural);
-        let task = tasks.spawn_endless(name, follow(host, kind, scope, known.clone(), ready));
+        let (what, kept, is_known) = (kind.plural.clone(), known.clone(), ready.clone());
+        let follow =
+            move || follow(host.clone(), kind.clone(), scope.clone(), kept.clone(), is_known.clone());
+        let task = tasks.spawn_endless(name, restarted(what, ready, RESTART_PAUSE, follow));
         Self { known, is_ready, task }
     }
 
@@ -92,6 +98,23 @@ impl ParamReflector {
 impl Drop for ParamReflector {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+/// Runs `follow`, and after a panic again. Tenants write the params: one at which it panics must not end every API server, and
+/// again after each start. Nothing is ready until all objects have been listed anew, as after the first start.
+async fn restarted<F: Future<Output = ()>>(
+    what: String,
+    ready: watch::Sender<bool>,
+    pause: Duration,
+    follow: impl Fn() -> F,
+) {
+    while AssertUnwindSafe(follow()).catch_unwind().await.is_err() {
+        ready.send_replace(false);
+        tracing::error!(
+            "the reflector of the host's {what} for admission panicked; it starts again after {pause:?}"
+        );
+        sleep(pause).await;
     }
 }
 
@@ -249,6 +272,21 @@ mod tests {
         let mut wanted = object;
         wanted["metadata"].as_object_mut().map(|it| it.remove("managedFields"));
         assert_eq!(serde_json::from_slice::<Value>(&param.json).ok(), Some(wanted));
+    }
+
+    /// Every API server ended at an object that a tenant had written, and again after each start.
+    #[tokio::test]
+    async fn a_reflector_of_params_that_panics_starts_again_and_its_params_are_not_ready_meanwhile() {
+        let (ready, is_ready) = watch::channel(true);
+        let starts = Mutex::new(Vec::new());
+        let follow = || {
+            let mut starts = starts.lock();
+            starts.push(*is_ready.borrow());
+            let is_first = starts.len() == 1;
+            async move { assert!(!is_first, "it panics at an object") }
+        };
+        restarted("configmaps".to_owned(), ready, Duration::ZERO, follow).await;
+        assert_eq!(starts.into_inner(), [true, false]);
     }
 
     #[test]

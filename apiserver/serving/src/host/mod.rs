@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::Context;
 use drydock_logging::WatchFailures;
 use futures::{FutureExt, StreamExt};
+use http::StatusCode;
 use hyper::body::Incoming;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -38,6 +39,8 @@ use crate::tasks::ProgramTasks;
 
 /// Longest time for a connection to be made, TLS included.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
+/// A server of the host answers with this when its etcd does not answer it. Another server may do better.
+const LEFT_AFTER: &[StatusCode] = &[StatusCode::GATEWAY_TIMEOUT];
 
 /// HTTP/2 keep-alive of a connection to the host: a host whose machine is gone would be waited for forever.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +110,7 @@ fn client_by(mut config: Config, keep_alive: KeepAlive, flag: &str, from: String
             let client = client.clone();
             async move { client.send(request).await }
         });
-        return Ok(Client::new(observe.layer(limited(service, None)), namespace));
+        return Ok(Client::new(observe.layer(limited(service, LEFT_AFTER)), namespace));
     }
     over_http2(&config, keep_alive, observe).with_context(|| format!("{flag}: no client can be made of it"))
 }
@@ -129,7 +132,7 @@ fn over_http2(config: &Config, keep_alive: KeepAlive, observe: Observe) -> anyho
         .layer(TimeoutLayer::new(CONNECTED_WITHIN))
         .service(connector(config)?);
     let http: HttpClient<_, Body> = builder(keep_alive).build(connector);
-    client_over(limited(http, None), config, observe)
+    client_over(limited(http, LEFT_AFTER), config, observe)
 }
 
 /// How connections are kept.

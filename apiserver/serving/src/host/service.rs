@@ -1,7 +1,7 @@
 //! A client of an API server at its Service, past the host's aggregator.
 //!
-//! It never repeats a request. A connection whose server answers 503, or does not answer, is used for no other request: behind a
-//! Service, the next connection may lead to another replica.
+//! It never repeats a request. A connection whose server answers 503 or 504, or does not answer, is used for no other request:
+//! behind a Service, the next connection may lead to another replica.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,6 +21,9 @@ use super::answer_limit::limited;
 use super::dialer::{Dialer, ServiceRef};
 use super::observe::{Observe, cause, causes};
 use super::{KeepAlive, builder, client_over};
+
+/// A server answers with these when it is not ready or ends, and when its storage does not answer it.
+const LEFT_AFTER: &[StatusCode] = &[StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
 
 /// Longest time for a connection to be made, the reading of the Service and TLS included. Whoever waits for it has the
 /// host's aggregator as another way.
@@ -48,8 +51,7 @@ pub fn service_client(
         .layer(TimeoutLayer::new(CONNECTED_WITHIN))
         .service(https.enable_all_versions().wrap_connector(dialer));
     let http: HttpClient<_, Body> = builder(KeepAlive::default()).build(connector);
-    let http = limited(http, Some(StatusCode::SERVICE_UNAVAILABLE));
-    client_over(http, &config, Observe::requests_of(&config.cluster_url))
+    client_over(limited(http, LEFT_AFTER), &config, Observe::requests_of(&config.cluster_url))
 }
 
 fn certificates(pem: &[u8]) -> anyhow::Result<Vec<Vec<u8>>> {

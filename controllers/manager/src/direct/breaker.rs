@@ -2,7 +2,7 @@
 //!
 //! Closed, it lets every request through. A failure opens it for a pause, which doubles with each failure in a row. After
 //! the pause one request tries, while the others wait no longer than they would without it: it closes the breaker, or
-//! opens it again.
+//! opens it again. It is not waited for after the next one may try, so that a server that hangs holds one at a time.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use tokio::time::Instant;
 /// The first pause, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// After this time without a result, another request may try.
-const TRIAL: Duration = Duration::from_secs(10);
+/// How long a request that tries may take. After that another one may try.
+pub(super) const TRIAL: Duration = Duration::from_secs(10);
 
 /// Whether requests are let through.
 #[derive(Debug, Default)]
@@ -26,22 +26,26 @@ pub(super) struct CircuitBreaker {
 
 /// A request that was let through, until its result is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Attempt(u64);
+pub(super) struct Attempt {
+    period: u64,
+    /// When another request may try; none while the breaker is closed.
+    pub(super) trial_ends: Option<Instant>,
+}
 
 impl CircuitBreaker {
     /// Lets a request through, or returns none.
     pub(super) fn enter(&mut self, now: Instant) -> Option<Attempt> {
-        match self.open_until {
-            Some(until) if now < until => return None,
-            Some(_) => self.open_until = Some(now + TRIAL),
-            None => {}
+        if self.open_until.is_some_and(|until| now < until) {
+            return None;
         }
-        Some(Attempt(self.period))
+        let trial_ends = self.open_until.map(|_| now + TRIAL);
+        self.open_until = trial_ends;
+        Some(Attempt { period: self.period, trial_ends })
     }
 
     /// Closes the breaker. Returns whether that is a change.
     pub(super) fn succeeded(&mut self, attempt: Attempt) -> bool {
-        if attempt.0 != self.period || self.open_until.is_none() {
+        if attempt.period != self.period || self.open_until.is_none() {
             return false;
         }
         self.period += 1;
@@ -52,7 +56,7 @@ impl CircuitBreaker {
     /// Opens the breaker, and returns for how long no request is let through. Returns none if it was opened after the
     /// request was let through.
     pub(super) fn failed(&mut self, attempt: Attempt, now: Instant) -> Option<Duration> {
-        if attempt.0 != self.period {
+        if attempt.period != self.period {
             return None;
         }
         self.period += 1;
@@ -111,5 +115,19 @@ mod tests {
         assert!(breaker.enter(later).is_some());
         assert_eq!(breaker.enter(later + TRIAL / 2), None);
         assert!(breaker.enter(later + TRIAL).is_some());
+    }
+
+    /// A request that tried was waited for longer than until the next one tried: a server that hung held eight of them.
+    #[test]
+    fn no_request_tries_while_another_one_may_be_waited_for() {
+        let (mut breaker, now) = (CircuitBreaker::default(), Instant::now());
+        let attempt = breaker.enter(now).unwrap();
+        assert_eq!(attempt.trial_ends, None, "it does not try what has not failed");
+        let mut later = now + breaker.failed(attempt, now).unwrap();
+        for _ in 0..3 {
+            let ends = breaker.enter(later).unwrap().trial_ends.unwrap();
+            assert_eq!(breaker.enter(ends - Duration::from_millis(1)), None);
+            later = ends;
+        }
     }
 }

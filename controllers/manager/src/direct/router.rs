@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use drydock_logging::NoAnswer;
 use drydock_runtime::cache::is_of_own_kinds;
 use http::request::Parts;
 use http::{Request, Response};
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 use tower::service_fn;
 
 use super::api_service::VerifiedServer;
-use super::breaker::Attempt;
+use super::breaker::{Attempt, TRIAL};
 use super::failure::DirectFailure;
 use super::route::DirectRoute;
 
@@ -50,7 +51,7 @@ impl Router {
         let (parts, body) = request.into_parts();
         let body = body.collect_bytes().await?;
         let result = match self.straight(&server) {
-            Ok(client) => client.send(assembled(&parts, &body)).await,
+            Ok(client) => send_within(attempt, &client, assembled(&parts, &body)).await,
             Err(failure) => {
                 return self.fall_back(attempt, &server, &failure, assembled(&parts, &body)).await;
             }
@@ -95,6 +96,20 @@ impl Router {
         *straight = Some((server.clone(), client.clone()));
         Ok(client)
     }
+}
+
+/// Sends a request. One that tries a route that has failed is not waited for any more when another one may try.
+async fn send_within(
+    attempt: Attempt,
+    client: &Client,
+    request: Request<Body>,
+) -> kube::Result<Response<Body>> {
+    let Some(trial_ends) = attempt.trial_ends else { return client.send(request).await };
+    let words = format!("{} {}", request.method(), request.uri().path());
+    tokio::time::timeout_at(trial_ends, client.send(request)).await.unwrap_or_else(|_| {
+        let silent = NoAnswer { request: words, waited: TRIAL, has_begun: false };
+        Err(kube::Error::Service(Box::new(silent)))
+    })
 }
 
 fn assembled(parts: &Parts, body: &Bytes) -> Request<Body> {

@@ -5,10 +5,9 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::time::Duration;
 
-use drydock_logging::NoAnswer;
 use drydock_runtime::metrics::Metrics;
 use drydock_serving::auth::authn::Peer;
-use drydock_serving::clock::testing::{StoppedClock, pass};
+use drydock_serving::clock::testing::StoppedClock;
 use drydock_serving::host::ServiceRef;
 use drydock_serving::serve::{self, Bounds, RequestHandler};
 use drydock_serving::tasks::ProgramTasks;
@@ -128,14 +127,15 @@ impl Setup {
         Ok(self.client.send(request.unwrap()).await?.status().as_u16())
     }
 
-    /// Sends a request to a server that hangs, until it is not waited for any more.
-    async fn send_in_vain(&self, method: &str, body: &str) -> kube::Result<u16> {
+    /// Sends a request to a server that hangs, until it is not waited for any more. The breaker's pause after it lasts as long as
+    /// the clock stands still.
+    async fn send_in_vain(&self, clock: &StoppedClock, method: &str, body: &str) -> kube::Result<u16> {
         let before = self.server.connections().len();
         let silence = async {
             while self.server.connections().len() == before {
                 tokio::task::yield_now().await;
             }
-            pass(Duration::from_secs(76)).await;
+            clock.advance(Duration::from_secs(76)).await;
         };
         tokio::join!(self.try_send(method, PATH, body), silence).0
     }
@@ -152,10 +152,10 @@ impl Setup {
     }
 
     /// Asks until a request goes straight again, after the pause of the breaker.
-    async fn straight_again(&self) {
+    async fn straight_again(&self, clock: &StoppedClock) {
         let before = self.server.connections().len();
         while self.server.connections().len() == before {
-            pass(Duration::from_secs(1)).await;
+            clock.advance(Duration::from_secs(1)).await;
             self.get().await;
         }
     }
@@ -190,27 +190,44 @@ async fn what_the_server_has_judged_is_not_asked_of_the_aggregator() {
 #[tokio::test]
 async fn a_replica_that_answers_503_is_left() {
     let setup = Setup::new().await;
+    let clock = StoppedClock::stop();
     assert_eq!(setup.get().await, 200);
     setup.server.answer(503);
     assert_eq!(setup.get().await, HOSTS);
     assert_eq!(setup.fallbacks("unavailable"), 1);
     setup.server.answer(200);
-    setup.straight_again().await;
+    setup.straight_again(&clock).await;
     let connections = setup.server.connections();
     assert_eq!(connections[0], connections[1]);
     assert_ne!(connections[1], connections[2], "the connection of the 503 is used no more");
+}
+
+/// A replica whose etcd member is cut off becomes unready, and keeps its connections all the same. It has judged the request.
+#[tokio::test]
+async fn a_replica_that_answers_504_is_left_and_its_answer_is_final() {
+    let setup = Setup::new().await;
+    assert_eq!(setup.get().await, 200);
+    setup.server.answer(504);
+    assert_eq!(setup.get().await, 504);
+    setup.server.answer(200);
+    assert_eq!(setup.get().await, 200, "it goes straight");
+    let connections = setup.server.connections();
+    assert_eq!(connections[0], connections[1]);
+    assert_ne!(connections[1], connections[2], "the connection of the 504 is used no more");
+    assert!(setup.aggregated.lock().is_empty());
 }
 
 /// Each request went to the same server again, over the same connection, and the aggregator was asked for none.
 #[tokio::test]
 async fn a_replica_that_takes_requests_and_answers_none_is_left() {
     let setup = Setup::new().await;
+    let clock = StoppedClock::stop();
     assert_eq!(setup.get().await, 200);
     setup.server.hang();
-    assert_eq!(setup.send_in_vain("GET", "").await.unwrap(), HOSTS);
+    assert_eq!(setup.send_in_vain(&clock, "GET", "").await.unwrap(), HOSTS);
     assert_eq!(setup.fallbacks("no_answer"), 1);
     setup.server.answer(200);
-    setup.straight_again().await;
+    setup.straight_again(&clock).await;
     let connections = setup.server.connections();
     assert_eq!(connections[0], connections[1]);
     assert_ne!(connections[1], connections[2], "the connection without an answer is used no more");
@@ -219,19 +236,43 @@ async fn a_replica_that_takes_requests_and_answers_none_is_left() {
 #[tokio::test]
 async fn a_write_without_an_answer_is_made_again_only_if_that_does_no_harm() {
     let setup = Setup::new().await;
-    setup.server.hang();
-    let error = setup.send_in_vain("DELETE", "").await.unwrap_err();
-    assert!(NoAnswer::of(&error).is_some_and(|silent| silent.request.starts_with("DELETE ")), "{error:?}");
-    // The pause lasts as long as the clock stands still.
     let clock = StoppedClock::stop();
+    setup.server.hang();
+    let error = setup.send_in_vain(&clock, "DELETE", "").await.unwrap_err();
+    assert!(NoAnswer::of(&error).is_some_and(|silent| silent.request.starts_with("DELETE ")), "{error:?}");
     assert!(setup.aggregated.lock().is_empty());
     assert_eq!(setup.send("DELETE", PATH, "").await, HOSTS, "the next request takes the other route");
-    drop(clock);
     setup.server.answer(200);
-    setup.straight_again().await;
+    setup.straight_again(&clock).await;
     setup.server.hang();
     let bound_to_a_uid = r#"{"preconditions": {"uid": "u"}}"#;
-    assert_eq!(setup.send_in_vain("DELETE", bound_to_a_uid).await.unwrap(), HOSTS);
+    assert_eq!(setup.send_in_vain(&clock, "DELETE", bound_to_a_uid).await.unwrap(), HOSTS);
+}
+
+/// While the server hung, each request that tried it was waited for 75 s, and another one tried every 10 s.
+#[tokio::test]
+async fn a_request_that_tries_a_server_that_hangs_is_waited_for_until_another_one_may_try() {
+    let setup = Setup::new().await;
+    let clock = StoppedClock::stop();
+    setup.server.hang();
+    assert_eq!(setup.send_in_vain(&clock, "GET", "").await.unwrap(), HOSTS);
+    clock.advance(Duration::from_secs(1)).await;
+    let less_than_for_any_other = async {
+        while setup.server.connections().len() == 1 {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..70 {
+            clock.advance(Duration::from_secs(1)).await;
+        }
+    };
+    let code = tokio::select! {
+        biased;
+        code = setup.get() => Some(code),
+        () = less_than_for_any_other => None,
+    };
+    assert_eq!((code, setup.fallbacks("no_answer")), (Some(HOSTS), 2));
+    let connections = setup.server.connections();
+    assert_ne!(connections[0], connections[1], "it goes over a connection of its own");
 }
 
 /// The outcome of a write that a server answered with 503 while it ended is not certain.
