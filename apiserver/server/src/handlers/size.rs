@@ -65,7 +65,7 @@ fn written(request: &RequestContext, new: &Object, before: usize) -> Size {
 fn without_record(request: &RequestContext, object: &Object) -> Size {
     let Size { fields, managed } = Size::without_status(object);
     let recorded = request.kind().recorded_fields().iter().filter_map(|path| recorded_value(object, path));
-    Size { fields: fields - recorded.map(json_len).sum::<usize>(), managed }
+    Size { fields: fields.saturating_sub(recorded.map(json_len).sum()), managed }
 }
 
 /// The value at a dotted path outside of the status.
