@@ -1,10 +1,10 @@
 //! The turns of a pod that is asked for again and again, beside a model that was written from the issue's text alone: of the
-//! built-in names only served ones have turns; each interceptor has one turn, unless it was interrupted while it worked, and
-//! the pod has those of fifteen; with a bound, the turns take no longer than that together; without one, nobody who reports is
-//! passed over.
+//! built-in names only served ones have turns; each interceptor of a tenant has one turn, unless it was interrupted while it
+//! worked, or within the first minute of the first request, and the pod has those of fifteen; one of the cluster has a turn in
+//! each request; with a bound, the turns take no longer than that together; without one, nobody who reports is passed over.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use drydock_api::eviction_request::interceptors::{AllowedNames, IMPERATIVE_EVICTION};
+use drydock_api::eviction_request::interceptors::{AllowedNames, IMPERATIVE_EVICTION, SURGE};
 use drydock_api::eviction_request::transitions::turns_had;
 use proptest::prelude::*;
 
@@ -15,10 +15,14 @@ const SILENCE: i64 = 1200;
 const MOST_TURNS: usize = 15;
 /// A built-in name that nobody serves, among the names that a tenant writes.
 const UNSERVED: &str = "job.batch.k8s.io";
+/// The place of a name of the cluster that a program serves.
+const SERVED: usize = 20;
+/// How long an interceptor has to report in the first request of a pod.
+const FIRST_REPORT: i64 = 60;
 
 fn config(max_interception: Option<i64>) -> Config {
     let max_interception = max_interception.map(|seconds| Duration::from_secs(seconds.try_into().unwrap()));
-    Config { allowed: AllowedNames::default().served_by([]), max_interception, ..Config::default() }
+    Config { allowed: AllowedNames::default().served_by([SURGE]), max_interception, ..Config::default() }
 }
 
 /// What should happen, in the words of the issue.
@@ -27,10 +31,12 @@ struct TurnModel {
     had: Vec<String>,
     /// Seconds that turns of earlier requests took.
     used: i64,
+    is_first: bool,
     /// The present request: its interceptors, whose turn it is, and since when.
     targets: Vec<String>,
     turn: usize,
     made: i64,
+    began: i64,
     sign: i64,
     has_begun: bool,
     has_completed: bool,
@@ -43,9 +49,11 @@ impl TurnModel {
             max,
             had: Vec::new(),
             used: 0,
+            is_first: true,
             targets: Vec::new(),
             turn: 0,
             made: now,
+            began: now,
             sign: now,
             has_begun: false,
             has_completed: false,
@@ -66,8 +74,10 @@ impl TurnModel {
     }
 
     fn begin(&mut self, turn: usize, now: i64) {
-        (self.turn, self.sign, self.has_begun, self.has_completed) = (turn, now, false, false);
+        (self.turn, self.began, self.sign) = (turn, now, now);
+        (self.has_begun, self.has_completed) = (false, false);
         match self.targets.get(turn) {
+            Some(name) if name == SURGE => {}
             Some(name) => self.had.push(name.clone()),
             None => self.ended = now,
         }
@@ -90,18 +100,22 @@ impl TurnModel {
         }
     }
 
-    /// The turns that have been had, if the request ends now: who is interrupted while he works has not had his.
-    fn had_now(&self) -> Vec<String> {
-        let works = self.turn < self.targets.len() && self.has_begun && !self.has_completed;
-        self.had[..self.had.len() - usize::from(works)].to_vec()
+    /// The turns that have been had, if the request ends now: who is interrupted while he works has not had his, nor who had
+    /// no time to begin.
+    fn had_now(&self, now: i64) -> Vec<String> {
+        let is_own = self.targets.get(self.turn).is_some_and(|name| name != SURGE);
+        let had_no_time = self.is_first && now < self.began + FIRST_REPORT;
+        let is_interrupted = is_own && !self.has_completed && (self.has_begun || had_no_time);
+        self.had[..self.had.len() - usize::from(is_interrupted)].to_vec()
     }
 
     /// Somebody deletes the request, and the pod is asked for again.
     fn ask_again(&mut self, names: &[String], now: i64) {
-        self.had = self.had_now();
+        self.had = self.had_now(now);
         if !self.targets.is_empty() {
             let end = if self.turn < self.targets.len() { now } else { self.ended };
-            self.used += end - self.made;
+            self.used += (end - self.made).max(1);
+            self.is_first = false;
         }
         self.ask(names, now);
     }
@@ -118,7 +132,7 @@ enum Event {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let names = prop::collection::vec(0..20usize, 0..10);
+    let names = prop::collection::vec(0..=SERVED, 0..10);
     prop_oneof![
         4 => (1..1500i64).prop_map(Event::Pass),
         2 => Just(Event::Heartbeat),
@@ -128,8 +142,11 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 fn names(places: &[usize]) -> Vec<String> {
-    let name =
-        |place: &usize| if *place == 0 { UNSERVED.to_owned() } else { format!("i{place}.example.com") };
+    let name = |place: &usize| match *place {
+        0 => UNSERVED.to_owned(),
+        SERVED => SURGE.to_owned(),
+        own => format!("i{own}.example.com"),
+    };
     let mut names: Vec<String> = Vec::new();
     for name in places.iter().map(name) {
         if !names.contains(&name) {
@@ -212,7 +229,7 @@ fn live(max: Option<i64>, first: &[usize], events: &[Event]) {
         model.settle(now);
         let had: Vec<String> = turns_had(&drained.request, at(now)).interceptors;
         assert_eq!(drained.request.active_interceptor(), Some(model.active()), "{event:?} at {now}");
-        assert_eq!(had, model.had_now(), "{event:?} at {now}");
+        assert_eq!(had, model.had_now(now), "{event:?} at {now}");
     }
     let is_once = |name: &String| model.had.iter().filter(|had| *had == name).count() == 1;
     assert!(
@@ -227,7 +244,7 @@ proptest! {
 
     #[test]
     fn turns_are_those_of_the_model_however_often_the_request_is_made_anew(
-        events in prop::collection::vec(event(), 1..60), first in prop::collection::vec(0..20usize, 0..10),
+        events in prop::collection::vec(event(), 1..60), first in prop::collection::vec(0..=SERVED, 0..10),
         max in prop::option::of(1..6000i64),
     ) {
         live(max, &first, &events);
@@ -250,6 +267,38 @@ fn a_request_that_is_deleted_before_each_last_turn_leads_to_the_eviction_all_the
         }
     }
     assert!(turns.len() <= MOST_TURNS && now <= 15 * SILENCE, "{turns:?}");
+}
+
+/// The surge took its replica back with the request, and had no turn to make it again: the budget kept the pod.
+#[test]
+fn an_interceptor_of_the_cluster_that_has_completed_gets_its_turn_again_when_the_request_is_deleted() {
+    let first = [SERVED, 1];
+    let mut drained = Drained::new(None, &names(&first));
+    drained.entry().unwrap().completion_time = Some(at(90));
+    drained.settle(90);
+    drained.settle(90 + SILENCE);
+    assert_eq!(drained.request.active_interceptor(), Some(IMPERATIVE_EVICTION));
+    drained.ask_again(&names(&first), 2000);
+    drained.settle(2000);
+    let targets: Vec<&str> = drained.request.status.target_interceptors.iter().map(|i| &*i.name).collect();
+    assert_eq!(targets, [SURGE, IMPERATIVE_EVICTION], "the tenant's own has had its turn");
+}
+
+/// The one interceptor of a pod lost its only turn when its request went a moment after the turn had begun.
+#[test]
+fn an_interceptor_that_had_no_time_to_report_gets_its_turn_again_once() {
+    let first = [1];
+    let own = names(&first);
+    let mut drained = Drained::new(None, &own);
+    for (second, active) in [(1, own[0].as_str()), (2, IMPERATIVE_EVICTION)] {
+        drained.ask_again(&own, second);
+        drained.settle(second);
+        assert_eq!(drained.request.active_interceptor(), Some(active), "at {second}");
+    }
+    let mut silent = Drained::new(None, &own);
+    silent.ask_again(&own, FIRST_REPORT);
+    silent.settle(FIRST_REPORT);
+    assert_eq!(silent.request.active_interceptor(), Some(IMPERATIVE_EVICTION));
 }
 
 /// An interceptor that reports had no end.

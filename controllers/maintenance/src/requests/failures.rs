@@ -284,8 +284,7 @@ pub(crate) fn targets_another_pod(request: &EvictionRequest, pod: &Pod) -> bool 
 }
 
 /// The time between a failure, the `count`th in a row, and the next request. A request that is deleted for
-/// the first time is made again at once, because deletion is a way of starting anew; and one that targets
-/// another pod for the first time is replaced at once, because it may be a mistake.
+/// the first time is made again at once, because it may be a mistake, and so is one that targets another pod.
 fn delay(cause: FailureCause, count: u32) -> Duration {
     FAILURE_BACKOFF.delay(match (cause, count) {
         (FailureCause::Deleted | FailureCause::WrongTarget, 0 | 1) => return Duration::ZERO,
