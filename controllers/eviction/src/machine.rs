@@ -204,22 +204,33 @@ fn go_on(
     if request.is_being_deleted() {
         return end(request, &TerminalCondition::request_deleted(), now);
     }
-    if let Some(bounded) = with_present_bound(request, config) {
-        return RequestDecision { status: Some(bounded), ..RequestDecision::default() };
-    }
-    match turn_over_at(request, pod, config) {
-        Some(due) if due <= now && may_take_turn(request, config, now) => next_turn(request, now),
-        wake => RequestDecision { wake, ..RequestDecision::default() },
+    let bounded = with_present_bound(request, config);
+    let present = bounded.as_ref().unwrap_or(request);
+    match (turn_over_at(present, pod, config), &bounded) {
+        // The bound goes along: where an API server of an earlier version drops the field, the turn passes on all the same.
+        (Some(due), _) if due <= now && may_take_turn(request, config, now) => {
+            next_turn(request, present.status.interception_deadline, now)
+        }
+        (wake, Some(bounded)) => RequestDecision {
+            status: Some(bounded.status.clone()),
+            wake: wake.filter(|wake| *wake > now),
+            ..RequestDecision::default()
+        },
+        (wake, None) => RequestDecision { wake, ..RequestDecision::default() },
     }
 }
 
-/// The status with the bound that the flag sets now, if one of the pod's own interceptors is active under another one: an
+/// The request with the bound that the flag sets now, if one of the pod's own interceptors is active under another one: an
 /// admin may set a bound for the drain that takes too long.
-fn with_present_bound(request: &EvictionRequest, config: &Config) -> Option<EvictionRequestStatus> {
+fn with_present_bound(request: &EvictionRequest, config: &Config) -> Option<EvictionRequest> {
     let is_own = request.active_interceptor().is_some_and(|active| !is_default(active));
     let end = interception_deadline(request, config);
     let is_other = is_own && end != request.status.interception_deadline;
-    is_other.then(|| EvictionRequestStatus { interception_deadline: end, ..request.status.clone() })
+    is_other.then(|| {
+        let mut bounded = request.clone();
+        bounded.status.interception_deadline = end;
+        bounded
+    })
 }
 
 /// When the active interceptor's turn is over: once it has completed or been silent too long, but not while the pod's
@@ -241,8 +252,10 @@ fn may_take_turn(request: &EvictionRequest, config: &Config, now: Timestamp) -> 
     request.active_interceptor().is_none() || may_advance(request, config.heartbeat_deadline, now)
 }
 
-fn next_turn(request: &EvictionRequest, now: Timestamp) -> RequestDecision {
+/// Gives the next turn. `bound` is the present one, which the status may not have yet.
+fn next_turn(request: &EvictionRequest, bound: Option<Timestamp>, now: Timestamp) -> RequestDecision {
     let mut status = request.status.clone();
+    status.interception_deadline = bound;
     let next = successor(&request.status, now).map(str::to_owned);
     retire_active(&mut status);
     let warnings = timed_out(request, next.as_deref().unwrap_or_default(), now).into_iter().collect();

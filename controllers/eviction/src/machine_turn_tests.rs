@@ -337,6 +337,22 @@ fn without_a_bound_an_interceptor_that_reports_keeps_its_turn_and_no_field_says_
     assert_eq!(request.status.interception_deadline, None);
 }
 
+/// An API server of an earlier version drops the bound: it was written again and again, and no turn passed on.
+#[test]
+fn a_turn_that_has_ended_passes_on_together_with_a_new_bound() {
+    let pod = pod(&[A]);
+    for (second, max) in [(10, 600), (SILENCE, 100_000)] {
+        let mut request = request();
+        advance_with(&mut request, TargetPod::Present(&pod), at(0), &config(None));
+        let dropped = step(&request, TargetPod::Present(&pod), at(5), &config(Some(max)));
+        assert_eq!(dropped.wake, Some(at(max.min(SILENCE))), "no change of the request wakes it");
+        request.status.interceptors[0].completion_time = (second < SILENCE).then_some(at(second));
+        advance_with(&mut request, TargetPod::Present(&pod), at(second), &config(Some(max)));
+        assert_eq!(request.active_interceptor(), Some(IMPERATIVE_EVICTION), "at {second}");
+        assert_eq!(request.status.interception_deadline, Some(at(max)));
+    }
+}
+
 /// An admin sets the flag for a drain that takes too long, or takes it back.
 #[test]
 fn a_bound_that_is_set_or_taken_back_holds_for_requests_that_are_there() {
