@@ -106,6 +106,25 @@ fn requests_that_end_as_evicted_while_the_pod_stays_or_lose_our_requester_count_
     assert!(ended.status("m").pod_turns.is_empty() && ended.status("next").pod_turns.is_empty());
 }
 
+/// The time grew with each planning, and so did the writes of the status: it was counted until the present.
+#[test]
+fn the_time_of_a_request_that_ended_as_evicted_in_a_turn_ends_with_it() {
+    let mut sim = draining(1);
+    begin(&mut sim, "p0", "a.b", "c.d");
+    let mut evicted = conditions("Evicted", "PodTerminated", "");
+    evicted[0].last_transition_time = Some(sim.now);
+    sim.request("p0", |request| {
+        request.status.processed_interceptors.append(&mut request.status.active_interceptors);
+        request.status.conditions = evicted;
+    });
+    sim.settle();
+    let first = shown(&sim).to_vec();
+    assert_eq!(names(&sim, "p0"), ["a.b", "c.d"]);
+    sim.now += SignedDuration::from_secs(30);
+    sim.settle();
+    assert_eq!(shown(&sim), first);
+}
+
 /// Two deletions between two plannings: the first one's turns were forgotten.
 #[test]
 fn requests_that_come_and_go_between_two_plannings_count_all() {

@@ -120,8 +120,8 @@ impl RequestFailures {
             if let Some(request) = view.world.requests.get(&key) {
                 let before = self.of(pod).map(|failure| failure.request.clone());
                 self.learn_from(pod, request, view.now);
-                if request.is_evicted() {
-                    self.turns.add(&pod.uid, &turns_had(request, view.now));
+                if let Some(end) = request.evicted_at() {
+                    self.turns.add(&pod.uid, &turns_had(request, end));
                 }
                 let failed = self.of(pod).filter(|failure| failure.is_end_of(request));
                 if failed.is_some() && before.as_ref() != Some(&request.metadata.uid) {
