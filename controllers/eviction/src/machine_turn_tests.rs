@@ -322,7 +322,28 @@ fn with_a_bound_an_interceptor_that_reports_is_passed_over_with_all_that_follow_
     assert_eq!(request.status.processed_interceptors, [A], "the second one has not begun");
     let [warning] = decision.warnings.as_slice() else { panic!("{:?}", decision.warnings) };
     assert!(warning.message.starts_with(&format!("{A} has not completed its turn")), "{}", warning.message);
-    assert!(warning.message.ends_with("the turn is imperative-eviction.k8s.io's"), "{}", warning.message);
+    let all = format!("It is passed over with {B}, and the turn is imperative-eviction.k8s.io's");
+    assert!(warning.message.ends_with(&all), "{}", warning.message);
+}
+
+/// The owner did not hear of interceptors that had no time left.
+#[test]
+fn interceptors_that_get_no_turn_because_the_time_of_all_is_over_are_named_in_one_warning() {
+    let (pod, config) = (pod(&[A, B]), config(Some(600)));
+    let look = |request: &mut EvictionRequest, second| {
+        advance_with(request, TargetPod::Present(&pod), at(second), &config)
+    };
+    let told = |decision: &RequestDecision, names: &str| {
+        let [warning] = decision.warnings.as_slice() else { panic!("{:?}", decision.warnings) };
+        assert_eq!(warning.reason, reasons::INTERCEPTOR_TIMED_OUT);
+        assert!(warning.message.starts_with(&format!("{names} had no turn: ")), "{}", warning.message);
+    };
+    told(&look(&mut request(), 700), &format!("{A}, {B}"));
+    let mut begun = request();
+    look(&mut begun, 0);
+    begun.status.interceptors[0].completion_time = Some(at(600));
+    told(&look(&mut begun, 600), B);
+    assert_eq!(begun.active_interceptor(), Some(IMPERATIVE_EVICTION));
 }
 
 #[test]
