@@ -128,14 +128,18 @@ struct RequestReconciler {
 impl RequestReconciler {
     async fn reconcile(&self, key: ObjectKey) -> Result<Requeue, CallError> {
         let Some(request) = self.context.caches.requests.get(&key) else { return Ok(Requeue::Never) };
-        match self.decide(&request).await?.action() {
+        let decision = self.decide(&request).await?;
+        let wake = decision.wake;
+        match decision.action() {
             RequestAction::Remove => {
                 self.removals.add(key);
                 Ok(Requeue::Never)
             }
             RequestAction::WriteStatus(status, warnings) => {
                 self.context.check_lease()?;
-                self.write_status(&request, &status, warnings).await
+                let written = self.write_status(&request, &status, warnings).await?;
+                // An API server of an earlier version may drop all that was written: the watch shows no change then.
+                Ok(if written == Requeue::Never { come_back(wake, self.context.clock) } else { written })
             }
             RequestAction::ChangeLabels(labels, wake) => {
                 self.context.check_lease()?;

@@ -18,7 +18,7 @@ use drydock_api::eviction_request::interceptors::{
 };
 use drydock_api::eviction_request::pod_labels;
 use drydock_api::eviction_request::transitions::{
-    active_deadline, interception_ends, may_advance, next_interceptor, successor,
+    active_deadline, index_of, interception_ends, may_advance, next_interceptor, successor,
 };
 use drydock_api::eviction_request::{
     EarlierTurns, EvictionRequest, EvictionRequestStatus, Interceptor, InterceptorStatus, PodInfo,
@@ -105,28 +105,39 @@ fn begin(
 fn first_turn(request: &EvictionRequest, pod: &Pod, now: Timestamp, config: &Config) -> RequestDecision {
     let earlier = request.status.earlier_turns.as_ref();
     let had_turns = earlier.map_or(&[][..], |earlier| earlier.interceptors.as_slice());
-    let mut selection = select_interceptors(&pod_properties(pod, had_turns), &config.allowed);
+    let selection = select_interceptors(&pod_properties(pod, had_turns), &config.allowed);
     let mut status = request.status.clone();
     status.interception_deadline = interception_deadline(request, config);
-    if status.interception_deadline.is_some_and(|end| end <= now) {
-        selection.targets.retain(|name| is_default(name));
-    }
-    if selection.targets.iter().all(|name| is_default(name)) {
+    let over = status.interception_deadline.filter(|end| *end <= now);
+    let has_time = |name: &String| over.is_none() || is_default(name);
+    let (targets, late): (Vec<_>, Vec<_>) = selection.targets.into_iter().partition(has_time);
+    if targets.iter().all(|name| is_default(name)) {
         status.interception_deadline = None;
     }
     let named = |name: &String| Interceptor { name: name.clone() };
-    status.target_interceptors = selection.targets.iter().map(named).collect();
+    status.target_interceptors = targets.iter().map(named).collect();
     let blank = |name: &String| InterceptorStatus { name: name.clone(), ..Default::default() };
-    status.interceptors = selection.targets.iter().map(blank).collect();
-    status.active_interceptors = selection.targets.first().cloned().into_iter().collect();
+    status.interceptors = targets.iter().map(blank).collect();
+    status.active_interceptors = targets.first().cloned().into_iter().collect();
     status.activation_time = Some(truncate_to_micros(now));
     status.pod_info = Some(pod_info(pod));
     let ignored = |message| Warning { reason: reasons::INVALID_INTERCEPTOR, message };
     let left_out = left_out(pod).into_iter();
     let warnings = left_out.chain(selection.warnings).take(MAX_WARNINGS).map(ignored);
     let had = earlier.filter(|earlier| !earlier.interceptors.is_empty());
-    let warnings = had.map(no_second_turn).into_iter().chain(warnings).collect();
+    let no_time = over.and_then(|end| no_time_left(&late, targets.first()?, end));
+    let warnings = had.map(no_second_turn).into_iter().chain(no_time).chain(warnings).collect();
     RequestDecision { status: Some(status), warnings, ..RequestDecision::default() }
+}
+
+/// The warning that interceptors get no turn, because the time of all was over before.
+fn no_time_left(names: &[String], next: &str, end: Timestamp) -> Option<Warning> {
+    let message = format!(
+        "{} had no turn: the time of the pod's own interceptors (--max-interception) was over at {}. The turn is {next}'s",
+        names.join(", "),
+        format_seconds(end)
+    );
+    (!names.is_empty()).then_some(Warning { reason: reasons::INTERCEPTOR_TIMED_OUT, message })
 }
 
 /// The warning that interceptors have had their turns before.
@@ -204,22 +215,33 @@ fn go_on(
     if request.is_being_deleted() {
         return end(request, &TerminalCondition::request_deleted(), now);
     }
-    if let Some(bounded) = with_present_bound(request, config) {
-        return RequestDecision { status: Some(bounded), ..RequestDecision::default() };
-    }
-    match turn_over_at(request, pod, config) {
-        Some(due) if due <= now && may_take_turn(request, config, now) => next_turn(request, now),
-        wake => RequestDecision { wake, ..RequestDecision::default() },
+    let bounded = with_present_bound(request, config);
+    let present = bounded.as_ref().unwrap_or(request);
+    match (turn_over_at(present, pod, config), &bounded) {
+        // The bound goes along: where an API server of an earlier version drops the field, the turn passes on all the same.
+        (Some(due), _) if due <= now && may_take_turn(request, config, now) => {
+            next_turn(request, present.status.interception_deadline, now)
+        }
+        (wake, Some(bounded)) => RequestDecision {
+            status: Some(bounded.status.clone()),
+            wake: wake.filter(|wake| *wake > now),
+            ..RequestDecision::default()
+        },
+        (wake, None) => RequestDecision { wake, ..RequestDecision::default() },
     }
 }
 
-/// The status with the bound that the flag sets now, if one of the pod's own interceptors is active under another one: an
+/// The request with the bound that the flag sets now, if one of the pod's own interceptors is active under another one: an
 /// admin may set a bound for the drain that takes too long.
-fn with_present_bound(request: &EvictionRequest, config: &Config) -> Option<EvictionRequestStatus> {
+fn with_present_bound(request: &EvictionRequest, config: &Config) -> Option<EvictionRequest> {
     let is_own = request.active_interceptor().is_some_and(|active| !is_default(active));
     let end = interception_deadline(request, config);
     let is_other = is_own && end != request.status.interception_deadline;
-    is_other.then(|| EvictionRequestStatus { interception_deadline: end, ..request.status.clone() })
+    is_other.then(|| {
+        let mut bounded = request.clone();
+        bounded.status.interception_deadline = end;
+        bounded
+    })
 }
 
 /// When the active interceptor's turn is over: once it has completed or been silent too long, but not while the pod's
@@ -241,18 +263,31 @@ fn may_take_turn(request: &EvictionRequest, config: &Config, now: Timestamp) -> 
     request.active_interceptor().is_none() || may_advance(request, config.heartbeat_deadline, now)
 }
 
-fn next_turn(request: &EvictionRequest, now: Timestamp) -> RequestDecision {
+/// Gives the next turn. `bound` is the present one, which the status may not have yet.
+fn next_turn(request: &EvictionRequest, bound: Option<Timestamp>, now: Timestamp) -> RequestDecision {
     let mut status = request.status.clone();
+    status.interception_deadline = bound;
     let next = successor(&request.status, now).map(str::to_owned);
     retire_active(&mut status);
-    let warnings = timed_out(request, next.as_deref().unwrap_or_default(), now).into_iter().collect();
+    let to = next.as_deref().unwrap_or_default();
+    let left = left_without_turn(&request.status, to);
+    let over = interception_ends(&request.status);
+    let warning = timed_out(request, &left, to, now).or_else(|| no_time_left(&left, to, over?));
+    let warnings = warning.into_iter().collect();
     status.active_interceptors = next.into_iter().collect();
     status.activation_time = Some(truncate_to_micros(now));
     RequestDecision { status: Some(status), warnings, ..RequestDecision::default() }
 }
 
-/// The warning that the active interceptor loses its turn, if it has not completed it.
-fn timed_out(request: &EvictionRequest, next: &str, now: Timestamp) -> Option<Warning> {
+/// The interceptors between the active one and the next, which get no turn.
+fn left_without_turn(status: &EvictionRequestStatus, next: &str) -> Vec<String> {
+    let active = status.active_interceptors.first().and_then(|active| index_of(status, active));
+    let later = status.target_interceptors.iter().skip(active.map_or(usize::MAX, |at| at + 1));
+    later.map(|target| target.name.clone()).take_while(|name| name != next).collect()
+}
+
+/// The warning that the active interceptor loses its turn, if it has not completed it, with those that are left out.
+fn timed_out(request: &EvictionRequest, left: &[String], next: &str, now: Timestamp) -> Option<Warning> {
     let active = request.active_interceptor_status().filter(|active| active.completion_time.is_none())?;
     let said = match (active.heartbeat_time, request.status.activation_time) {
         (Some(last), _) => format!("has not reported since {}", format_seconds(last)),
@@ -266,7 +301,8 @@ fn timed_out(request: &EvictionRequest, next: &str, now: Timestamp) -> Option<Wa
         ),
         None => said,
     };
-    let message = format!("{} {said}. It is passed over, and the turn is {next}'s", active.name);
+    let with = if left.is_empty() { String::new() } else { format!(" with {}", left.join(", ")) };
+    let message = format!("{} {said}. It is passed over{with}, and the turn is {next}'s", active.name);
     Some(Warning { reason: reasons::INTERCEPTOR_TIMED_OUT, message })
 }
 

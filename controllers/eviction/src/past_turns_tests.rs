@@ -105,6 +105,52 @@ fn when_the_drain_is_over_all_begins_anew() {
     assert_eq!(past.of("pod", &idle), None, "nothing drains the node");
 }
 
+/// A node whose label was taken off leaves the drain, and its interceptors undo their work; when it is selected again, the
+/// pod's checkpoint is written again.
+#[test]
+fn when_the_node_leaves_the_drain_all_begins_anew_and_in_another_drain_of_it_nothing_does() {
+    let mut left = maintenance("m", "Drain");
+    left.status.node_statuses.clear();
+    let leaves =
+        ObjectChange::between(Some(Arc::new(maintenance("m", "Drain"))), Some(Arc::new(left.clone())));
+    for has_other in [false, true] {
+        let caches = caches("Drain");
+        if has_other {
+            caches.maintenances.apply(maintenance("other", "Drain"));
+        }
+        let past = PastTurns::default();
+        past.note(&change(request("1"), None), &caches, now());
+        caches.maintenances.apply(left.clone());
+        assert_eq!(past.of("pod", &caches).is_some(), has_other);
+        past.forget_drained(&leaves, &caches);
+        caches.maintenances.apply(maintenance("m", "Drain"));
+        assert_eq!(past.of("pod", &caches).is_some(), has_other);
+    }
+}
+
+#[test]
+fn a_request_that_no_maintenance_makes_leaves_nothing_and_one_that_is_taken_from_it_does() {
+    let caches = caches("Drain");
+    let past = PastTurns::default();
+    let mut others = request("1");
+    others.spec.requesters = serde_json::from_value(json!([{"name": "descheduler.example.com"}])).unwrap();
+    past.note(&change(others.clone(), None), &caches, now());
+    assert_eq!(past.of("pod", &caches), None);
+    past.note(&change(request("1"), Some(others)), &caches, now());
+    assert_eq!(past.of("pod", &caches).unwrap().interceptors, ["a.b", "c.d"]);
+}
+
+#[test]
+fn where_there_is_no_room_the_pods_that_are_gone_are_forgotten() {
+    let caches = caches("Drain");
+    let past = PastTurns::default();
+    let gone = (0..MAX_PODS).map(|at| (format!("gone-{at}"), NotedTurns::default()));
+    past.0.lock().extend(gone);
+    past.note(&change(request("1"), None), &caches, now());
+    assert!(past.of("pod", &caches).is_some());
+    assert_eq!(past.0.lock().len(), 1);
+}
+
 #[test]
 fn after_a_restart_the_status_of_the_maintenance_tells() {
     let caches = caches("Drain");
@@ -136,6 +182,27 @@ async fn a_stand_by_remembers_what_ends_while_nobody_leads() {
     assert_eq!(past.of("pod", &context.caches).unwrap().interceptors, ["a.b", "c.d"]);
     context.caches.pods.delete(&drydock_runtime::ObjectKey::new("ns", "p"));
     assert_eq!(past.of("pod", &context.caches), None);
+}
+
+/// A pod of a StatefulSet that a new list showed with another UID was remembered until the next start.
+#[tokio::test]
+async fn a_pod_whose_name_another_one_has_is_forgotten_and_so_is_the_pod_of_a_node_that_left_the_drain() {
+    let context = drydock_runtime::testing::context(|_, _, _| (500, serde_json::Value::Null));
+    let pod = |uid: &str| Pod { name: "p".into(), namespace: "ns".into(), uid: uid.into(), ..Pod::default() };
+    context.caches.maintenances.apply(maintenance("m", "Drain"));
+    let past = PastTurns::follow(&context);
+    let begin_and_end = || {
+        context.caches.pods.apply(pod("pod"));
+        context.caches.requests.apply(request("1"));
+        context.caches.requests.delete(&request("1").key());
+        assert_eq!(past.0.lock().len(), 1);
+    };
+    begin_and_end();
+    context.caches.pods.apply(pod("another"));
+    assert!(past.0.lock().is_empty());
+    begin_and_end();
+    context.caches.maintenances.apply(maintenance("m", "Complete"));
+    assert!(past.0.lock().is_empty());
 }
 
 #[test]

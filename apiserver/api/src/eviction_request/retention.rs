@@ -58,7 +58,7 @@ pub fn agent_is_missing(request: &EvictionRequest, silent_after: Duration, at: T
 
 impl EvictionRequest {
     /// When the pod was gone; `None` if it is not. A condition without a time counts as the oldest.
-    fn evicted_at(&self) -> Option<Timestamp> {
+    pub fn evicted_at(&self) -> Option<Timestamp> {
         let evicted = find_condition(&self.status.conditions, EVICTED).filter(|c| c.is_true())?;
         Some(evicted.last_transition_time.unwrap_or(Timestamp::MIN))
     }

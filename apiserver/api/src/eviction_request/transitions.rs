@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::interceptors::{MAX_POD_INTERCEPTORS, is_default};
+use super::interceptors::{MAX_POD_INTERCEPTORS, is_default, is_reserved};
 use super::types::{EarlierTurns, EvictionRequest, EvictionRequestStatus};
 
 /// How long an interceptor may be silent by default (KEP-4563: 20 minutes).
@@ -93,15 +93,15 @@ pub fn ran_out_of_time(status: &EvictionRequestStatus) -> bool {
     status.interception_deadline.zip(status.activation_time).is_some_and(|(end, at)| end <= at)
 }
 
-/// Returns the turns that a request and those before it have given to the pod's own interceptors, if it ends at `now`. One
-/// that is silent in its turn has had it: otherwise each deletion would give it anew. One that is interrupted while it works
-/// has not: it could have kept its turn by reporting, and what it has begun would be lost.
+/// Returns the turns that a request and those before it have given to the pod's own interceptors, if it ends at `now`: those
+/// whose names a tenant chooses. A name under k8s.io is the cluster's, and has a turn in each request: what it does for a pod,
+/// it may take back when the request goes.
 pub fn turns_had(request: &EvictionRequest, now: Timestamp) -> EarlierTurns {
     let status = &request.status;
     let mut turns = status.earlier_turns.clone().unwrap_or_default();
     let begun = || status.processed_interceptors.iter().chain(&status.active_interceptors);
-    let works = |name: &str| request.active_interceptor() == Some(name) && request.is_reporting();
-    for name in begun().filter(|name| !is_default(name) && !works(name)) {
+    let goes_on = |name: &str| request.active_interceptor() == Some(name) && is_interrupted(request, now);
+    for name in begun().filter(|name| !is_reserved(name) && !goes_on(name)) {
         turns.note(name);
     }
     if begun().any(|name| !is_default(name)) {
@@ -109,9 +109,22 @@ pub fn turns_had(request: &EvictionRequest, now: Timestamp) -> EarlierTurns {
         let is_over = begun().next_back().is_some_and(|last| is_default(last));
         let end = status.activation_time.filter(|_| is_over).unwrap_or(now);
         let began = request.metadata.creation_timestamp.unwrap_or(end);
-        turns.seconds = turns.seconds.saturating_add(end.duration_since(began).as_secs().max(0));
+        // At least one, so that the next request knows of this one.
+        turns.seconds = turns.seconds.saturating_add(end.duration_since(began).as_secs().max(1));
     }
     turns
+}
+
+/// Whether the active interceptor gets its turn again, if the request ends at `now`. One that works does: it could have kept
+/// its turn by reporting, and what it has begun would be lost. One that is silent does not, or each deletion would give it its
+/// turn anew; only in the pod's first request it does, if that ends before there was time to report.
+fn is_interrupted(request: &EvictionRequest, now: Timestamp) -> bool {
+    if request.active_interceptor_status().is_some_and(|active| active.completion_time.is_some()) {
+        return false;
+    }
+    let status = &request.status;
+    let began = status.activation_time.filter(|_| status.earlier_turns.is_none());
+    request.is_reporting() || began.is_some_and(|at| now < saturating_add(at, MIN_HEARTBEAT_INTERVAL))
 }
 
 impl EarlierTurns {

@@ -2,6 +2,7 @@
 //! is drained without a moment below its budget, wherever the interceptor is killed.
 
 use anyhow::{Context, Result, ensure};
+use drydock_api::eviction_request::interceptor_annotations;
 use drydock_testkit::cluster::create_nodes;
 use drydock_testkit::drydock::program;
 use drydock_testkit::host::repository;
@@ -15,7 +16,7 @@ use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::shared::{LIMIT, Namespace, Shared, shared};
+use crate::shared::{ABSENT_INTERCEPTOR, LIMIT, Namespace, Shared, shared};
 
 const NAME: &str = "surge.coordination.k8s.io";
 const ACCOUNT: &str = "drydock-surge-interceptor";
@@ -124,6 +125,35 @@ async fn a_surge_is_taken_back_when_the_opt_in_goes() -> Result<()> {
     let why = "Deployment only has no annotation surge.coordination.k8s.io/enabled: true";
     ensure!(entry["message"] == why, "{entry}");
     site.end("surge-opted-out").await
+}
+
+/// The interceptor takes its replica back with the request, and had no turn to make it again: the budget kept the pod for the
+/// rest of the maintenance.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_deleted_after_the_surge_has_another_surge_and_the_drain_ends() -> Result<()> {
+    let site = SurgeSite::new("surge-deleted").await?;
+    let _interceptor = site.start().await?;
+    let (pod, node) = site.registered_pod().await?;
+    let kubectl = &site.namespace.kubectl;
+    // Nobody serves the turn after that of the surge.
+    let key = format!("{}priority_{ABSENT_INTERCEPTOR}", interceptor_annotations::PREFIX);
+    kubectl.ok(&["annotate", "pods", "--selector=app=only", &format!("{key}=0/controller")]).await?;
+    kubectl.apply(&named_node_maintenance("surge-deleted", "Drain", &[&node])).await?;
+    let requests = eviction_requests(&site.namespace.client, &site.namespace.name);
+    let is_surged = |request: Option<&DynamicObject>| {
+        request.is_some_and(|request| request.data["status"]["activeInterceptors"][0] == ABSENT_INTERCEPTOR)
+    };
+    let surged = until(requests.clone(), &pod, LIMIT, "with the turn after the surge", is_surged).await?;
+    let first = surged.and_then(|request| request.uid());
+    ensure!(replicas(&site.deployment().await?) == Some(2));
+    kubectl.ok(&["annotate", "pods", "--selector=app=only", &format!("{key}-")]).await?;
+    kubectl.ok(&["delete", "evreq", &pod]).await?;
+    let is_another = |request: Option<&DynamicObject>| request.is_some_and(|request| request.uid() != first);
+    until(requests, &pod, LIMIT, "made anew", is_another).await?;
+    site.is_over(&pod).await?;
+    let entry = site.entry(&pod).await?;
+    ensure!(entry["completionTime"].is_string(), "{entry}");
+    site.end("surge-deleted").await
 }
 
 /// While no interceptor ran, the drain was given up: nothing but the record tells of the replica.

@@ -66,6 +66,24 @@ fn the_status_shows_the_turns_before_the_pod_is_asked_for_again_and_a_restart_ke
     assert!(shown(&sim).is_empty(), "the pod is gone");
 }
 
+/// A pod was never asked for again where the status could not be written, or an API server of an earlier version dropped
+/// the field.
+#[test]
+fn a_pod_whose_turns_no_status_shows_is_asked_for_again_after_a_minute() {
+    let mut sim = draining(1);
+    begin(&mut sim, "p0", "a.b", "c.d");
+    sim.delete_request("p0");
+    let status = Task::Status("m".to_owned());
+    sim.settle_but(&status);
+    assert!(sim.requested().is_empty() && shown(&sim).is_empty());
+    let minute = SignedDuration::from_secs(60);
+    let waits = step(&sim.world, &mut sim.memory, sim.now, &sim.config);
+    assert!(waits.wake.is_some_and(|wake| wake <= sim.now + minute), "{:?}", waits.wake);
+    sim.now += minute;
+    sim.settle_but(&status);
+    assert_eq!(sim.requested(), ["p0"]);
+}
+
 #[test]
 fn requests_that_end_as_evicted_while_the_pod_stays_or_lose_our_requester_count_and_our_own_withdrawal_does_not()
  {
@@ -86,6 +104,25 @@ fn requests_that_end_as_evicted_while_the_pod_stays_or_lose_our_requester_count_
     ended.maintenance("next", "Drain", &["a"]);
     ended.settle();
     assert!(ended.status("m").pod_turns.is_empty() && ended.status("next").pod_turns.is_empty());
+}
+
+/// The time grew with each planning, and so did the writes of the status: it was counted until the present.
+#[test]
+fn the_time_of_a_request_that_ended_as_evicted_in_a_turn_ends_with_it() {
+    let mut sim = draining(1);
+    begin(&mut sim, "p0", "a.b", "c.d");
+    let mut evicted = conditions("Evicted", "PodTerminated", "");
+    evicted[0].last_transition_time = Some(sim.now);
+    sim.request("p0", |request| {
+        request.status.processed_interceptors.append(&mut request.status.active_interceptors);
+        request.status.conditions = evicted;
+    });
+    sim.settle();
+    let first = shown(&sim).to_vec();
+    assert_eq!(names(&sim, "p0"), ["a.b", "c.d"]);
+    sim.now += SignedDuration::from_secs(30);
+    sim.settle();
+    assert_eq!(shown(&sim), first);
 }
 
 /// Two deletions between two plannings: the first one's turns were forgotten.

@@ -120,8 +120,8 @@ impl RequestFailures {
             if let Some(request) = view.world.requests.get(&key) {
                 let before = self.of(pod).map(|failure| failure.request.clone());
                 self.learn_from(pod, request, view.now);
-                if request.is_evicted() {
-                    self.turns.add(&pod.uid, &turns_had(request, view.now));
+                if let Some(end) = request.evicted_at() {
+                    self.turns.add(&pod.uid, &turns_had(request, end));
                 }
                 let failed = self.of(pod).filter(|failure| failure.is_end_of(request));
                 if failed.is_some() && before.as_ref() != Some(&request.metadata.uid) {
@@ -284,8 +284,7 @@ pub(crate) fn targets_another_pod(request: &EvictionRequest, pod: &Pod) -> bool 
 }
 
 /// The time between a failure, the `count`th in a row, and the next request. A request that is deleted for
-/// the first time is made again at once, because deletion is a way of starting anew; and one that targets
-/// another pod for the first time is replaced at once, because it may be a mistake.
+/// the first time is made again at once, because it may be a mistake, and so is one that targets another pod.
 fn delay(cause: FailureCause, count: u32) -> Duration {
     FAILURE_BACKOFF.delay(match (cause, count) {
         (FailureCause::Deleted | FailureCause::WrongTarget, 0 | 1) => return Duration::ZERO,

@@ -51,19 +51,19 @@ fn ask(
             continue;
         }
         let request = view.world.request(pod).map(|r| &**r);
-        match failures.of(pod).filter(|failure| failure.holds_back(pod, request, view.now)) {
-            Some(failure) => decision.wake_at(failure.again),
-            // The status that shows them wakes us.
-            None if request.is_none() && !failures.turns.are_shown(view, pod) => {}
-            None => {
-                let Some(change) = change_for(pod, request, failures, &mut names) else { continue };
-                if let RequestChange::Ask { request: Some(request), .. } = &change {
-                    failures.ask(request);
-                }
-                let lane = lane(view, Some(&pod.node_name), &pod.namespace);
-                decision.add(action(&pod.namespace, &pod.uid, change, lane));
-            }
+        let failure = failures.of(pod).filter(|failure| failure.holds_back(pod, request, view.now));
+        // The status that shows the turns wakes us earlier.
+        let awaited = || failures.turns.awaited_until(pod, view.now).filter(|_| request.is_none());
+        if let Some(until) = failure.map(|failure| failure.again).or_else(awaited) {
+            decision.wake_at(until);
+            continue;
         }
+        let Some(change) = change_for(pod, request, failures, &mut names) else { continue };
+        if let RequestChange::Ask { request: Some(request), .. } = &change {
+            failures.ask(request);
+        }
+        let lane = lane(view, Some(&pod.node_name), &pod.namespace);
+        decision.add(action(&pod.namespace, &pod.uid, change, lane));
     }
 }
 

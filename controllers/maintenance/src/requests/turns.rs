@@ -1,16 +1,23 @@
 //! The turns that interceptors of a pod have had in requests that others ended: a pod that is asked for again has only the
 //! turns that it had not had. The status of a maintenance shows them (`status.podTurns`), and a restart reads them back from
-//! there: nobody who may only edit pods and requests can write it. A pod is asked for anew once they are shown.
+//! there: nobody who may only edit pods and requests can write it. A pod is asked for anew once they are shown, or cannot be
+//! shown for a while.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
 
 use drydock_api::eviction_request::EarlierTurns;
 use drydock_api::node_maintenance::limits::{MAX_POD_TURNS_BYTES, MAX_PODS_WITH_TURNS};
 use drydock_api::node_maintenance::{NodeMaintenance, NodeMaintenanceStage, PodEarlierTurns};
 use drydock_machinery::object::json_len;
 use drydock_runtime::Pod;
+use jiff::Timestamp;
 
 use crate::world::WorldView;
+
+/// How long a pod waits for the status that shows its turns: an API server of an earlier version drops the field, and the
+/// write may fail.
+const SHOWN_WITHIN: Duration = Duration::from_secs(60);
 
 /// The turns that are known, for pods that are to leave.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +26,8 @@ pub(crate) struct ShownTurns {
     pods: BTreeMap<String, EarlierTurns>,
     /// What each maintenance is to show, by its name.
     shown: HashMap<String, Vec<PodEarlierTurns>>,
+    /// Since when no status shows what is known of a pod, as far as there is room, by its UID.
+    hidden: HashMap<String, Timestamp>,
 }
 
 impl ShownTurns {
@@ -45,6 +54,7 @@ impl ShownTurns {
     pub(crate) fn share_out(&mut self, view: &WorldView<'_>) {
         self.shown.clear();
         if self.pods.is_empty() {
+            self.hidden.clear();
             return;
         }
         let mut candidates: HashMap<&str, (&NodeMaintenance, Vec<PodEarlierTurns>)> = HashMap::new();
@@ -58,6 +68,18 @@ impl ShownTurns {
             .into_iter()
             .map(|(name, (drain, pods))| (name.to_owned(), fitting(drain, pods)))
             .collect();
+        self.note_hidden(view);
+    }
+
+    fn note_hidden(&mut self, view: &WorldView<'_>) {
+        let is_all = |shown: &&PodEarlierTurns| {
+            self.pods.get(&shown.uid).is_some_and(|known| shown.turns.includes(known))
+        };
+        let statuses = view.world.maintenances.iter().flat_map(|m| &m.status.pod_turns);
+        let showing: HashSet<&str> = statuses.filter(is_all).map(|shown| shown.uid.as_str()).collect();
+        let hidden = self.shown.values().flatten().filter(|pod| !showing.contains(pod.uid.as_str()));
+        let since = |uid: &String| self.hidden.get(uid).copied().unwrap_or(view.now);
+        self.hidden = hidden.map(|pod| (pod.uid.clone(), since(&pod.uid))).collect();
     }
 
     /// What the status of a maintenance is to show.
@@ -65,16 +87,11 @@ impl ShownTurns {
         self.shown.get(name).cloned().unwrap_or_default()
     }
 
-    /// Whether the statuses show what is known of a pod, as far as there is room: only then may it be asked for anew, so that
-    /// no restart can find less.
-    pub(crate) fn are_shown(&self, view: &WorldView<'_>, pod: &Pod) -> bool {
-        let Some(known) = self.pods.get(&pod.uid) else { return true };
-        let is_in =
-            |pods: &Vec<PodEarlierTurns>| pods.binary_search_by(|shown| shown.uid.cmp(&pod.uid)).is_ok();
-        let has_room = self.shown.values().any(is_in);
-        let shows =
-            |m: &NodeMaintenance| m.status.turns_of(&pod.uid).is_some_and(|shown| shown.includes(known));
-        !has_room || view.world.maintenances.iter().any(|m| shows(m))
+    /// Until when a pod is not asked for anew, so that no restart finds less than is known of it: the statuses are to show that
+    /// first, as far as there is room. None if they do, or have not for long.
+    pub(crate) fn awaited_until(&self, pod: &Pod, now: Timestamp) -> Option<Timestamp> {
+        let until = self.hidden.get(&pod.uid)?.checked_add(SHOWN_WITHIN).unwrap_or(Timestamp::MAX);
+        Some(until).filter(|until| now < *until)
     }
 }
 

@@ -81,7 +81,7 @@ impl<'a> TurnFollower<'a> {
         self.problems
     }
 
-    /// Ends turns until a default interceptor has its turn in each request of the first list.
+    /// Ends turns until a default interceptor is the next in each request of the first list.
     ///
     /// # Errors
     /// The requests cannot be read, or their turns do not pass on.
@@ -112,7 +112,8 @@ impl<'a> TurnFollower<'a> {
         match failure {
             Some(error) => anyhow::Error::new(error).context(READING),
             None => anyhow!(
-                "the turns of {} pods have ended, and none was passed on for {} s: does drydock-controller-manager run?",
+                "the turns of {} pods have ended, and none was passed on for {} s: these pods are terminating, or no \
+                 drydock-controller-manager runs",
                 self.open.len(),
                 PROGRESS_WITHIN.as_secs()
             ),

@@ -4,7 +4,7 @@
 //! ```text
 //!   watch of EvictionRequests ──▶ turn: whose turn it is ──▶ completionTime in that entry
 //!            ▲                                                         │
-//!            └──── the eviction controller gives the next turn ◀───────┘   until a default interceptor has it
+//!            └──── the eviction controller gives the next turn ◀───────┘   until a default interceptor is next
 //! ```
 //!
 //! A pod is followed by the UID, the node and the type that the controller has written into its request: annotations of a

@@ -18,11 +18,12 @@ pub(super) struct DrainScope {
 /// What is to be done about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TurnState {
-    /// Nothing: it is about a pod of others, it is over, or a default interceptor has its turn.
+    /// Nothing: it is about a pod of others, it is over, or a default interceptor has its turn or is next. That one may have
+    /// to wait for the grace period of the pod.
     Nothing,
     /// The turn of this interceptor is to be ended; those that come after it have turns too.
     End(String, Vec<String>),
-    /// A turn has ended, and the controller has not given the next one yet.
+    /// A turn has ended, and the controller has not given the next one yet, which is to be ended too.
     PassesOn,
 }
 
@@ -41,10 +42,14 @@ impl DrainScope {
         });
         let is_asked = request.is_wanted() && request.has_requester(NODE_MAINTENANCE);
         match request.active_interceptor_status() {
-            Some(active) if is_in && is_asked && !is_default(&active.name) => match active.completion_time {
-                Some(_) => TurnState::PassesOn,
-                None => TurnState::End(active.name.clone(), later(request, &active.name)),
-            },
+            Some(active) if is_in && is_asked && !is_default(&active.name) => {
+                let later = later(request, &active.name);
+                match active.completion_time {
+                    Some(_) if later.is_empty() => TurnState::Nothing,
+                    Some(_) => TurnState::PassesOn,
+                    None => TurnState::End(active.name.clone(), later),
+                }
+            }
             _ => TurnState::Nothing,
         }
     }
@@ -92,6 +97,8 @@ mod tests {
             TurnState::End("c.d".to_owned(), vec![])
         );
         assert_eq!(state(&turn("n", "Default", "a.b", json!("2026-01-01T00:00:00Z"))), TurnState::PassesOn);
+        // The command failed while such a pod was terminating, though nothing was left to do.
+        assert_eq!(state(&turn("n", "Default", "c.d", json!("2026-01-01T00:00:00Z"))), TurnState::Nothing);
         for other in [
             turn("other", "Default", "a.b", Value::Null),
             turn("n", "Static", "a.b", Value::Null),

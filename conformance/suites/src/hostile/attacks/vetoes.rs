@@ -59,7 +59,7 @@ pub fn all() -> Vec<Attack> {
 
 /// Both controllers ignored a request that is being deleted: no blocker named it, and it was never ended.
 async fn finalizer_veto(context: AttackContext) -> Findings {
-    // The next request begins with the second one: the first has had its turn.
+    // There is a turn in the next request too, even if the first interceptor has had its own.
     let annotations = json!({turn_of(PATIENT): "1000/controller", turn_of(SECOND): "10/controller"});
     let pods = drained_with(&context, &annotations).await?;
     let connection = context.connect().await?;
