@@ -33,7 +33,8 @@ pub async fn run(context: ControllerContext) {
     let queue = WorkQueue::new("daemonset_owners", &context.metrics, ExponentialBackoff::WRITES);
     let asked = queue.clone();
     context.caches.pods.subscribe(move |change: &ObjectChange<Pod>| {
-        let new = change.new.as_deref().filter(|pod| pod.is_undecided() && is_looked_at(pod));
+        // Also one without a node: a request for it waits for the answer.
+        let new = change.new.as_deref().filter(|pod| pod.is_undecided() && !pod.is_terminal());
         new.and_then(NamedDaemonSet::of).into_iter().for_each(|named| asked.add(named));
     });
     let of_workers = context.clone();
@@ -53,11 +54,6 @@ pub async fn decided(context: &ControllerContext, mut pod: Pod) -> Result<Pod, k
     Ok(pod)
 }
 
-/// Nobody looks at others.
-fn is_looked_at(pod: &Pod) -> bool {
-    !pod.node_name.is_empty() && !pod.is_terminal()
-}
-
 async fn ask(context: &ControllerContext, named: &NamedDaemonSet) -> Result<Requeue, CallError> {
     let owners = &context.caches.owners;
     if owners.has(named) || !owners.is_awaited(named) {
@@ -72,6 +68,9 @@ async fn ask(context: &ControllerContext, named: &NamedDaemonSet) -> Result<Requ
 }
 
 async fn answer(client: &Client, named: &NamedDaemonSet) -> Result<DaemonSetOwner, kube::Error> {
+    if !named.may_exist() {
+        return Ok(DaemonSetOwner::Gone);
+    }
     let daemon_sets = api::<DaemonSet>(&metadata_alone(client.clone()), &named.namespace);
     let found = find(&daemon_sets, &named.name).await?;
     Ok(named.judge(found.as_ref().map(|wire| &wire.object)))

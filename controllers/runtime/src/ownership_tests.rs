@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cache::ObjectKey;
+use crate::cache::{ObjectKey, PodPhase};
 use crate::testing::{context, failure, of_daemon_set};
 
 type Asked = Arc<Mutex<Vec<String>>>;
@@ -60,15 +60,29 @@ async fn a_pod_that_was_read_from_the_host_is_decided_by_the_host() {
     assert_eq!((known.daemon_set_owner, asked.lock().unwrap().len()), (DaemonSetOwner::Alive, 3));
 }
 
-/// Each of these pods would wait forever.
+/// The name would become part of another path.
+#[tokio::test]
+async fn the_host_is_not_asked_for_what_no_object_can_be_called() {
+    let (context, asked) = host();
+    for name in ["a%b", "a/b", "../deployments/web", "?watch=true", "a b", ".."] {
+        let named = NamedDaemonSet::of(&pod("p", name, "a")).unwrap();
+        assert_eq!(answer(&context.client, &named).await.unwrap(), DaemonSetOwner::Gone, "{name}");
+        let pod = decided(&context, pod("p", name, "a")).await.unwrap();
+        assert_eq!(pod.daemon_set_owner, DaemonSetOwner::Gone, "{name}");
+    }
+    assert!(asked.lock().unwrap().is_empty(), "{:?}", asked.lock().unwrap());
+}
+
+/// Each of these pods would wait forever, and so would a request for the one without a node.
 #[tokio::test(start_paused = true)]
-async fn each_daemon_set_that_the_cache_lacks_is_asked_for_once_while_pods_on_nodes_name_it() {
+async fn each_daemon_set_that_the_cache_lacks_is_asked_for_once_while_pods_name_it() {
     let (context, asked) = host();
     let caches = context.caches.clone();
     for (name, daemon_set, uid) in [("p", "agent", "a"), ("q", "agent", "a"), ("r", "made-up", "x")] {
         caches.pods.apply(pod(name, daemon_set, uid));
     }
     caches.pods.apply(Pod { node_name: String::new(), ..pod("unbound", "unbound", "u") });
+    caches.pods.apply(Pod { phase: PodPhase::Failed, ..pod("over", "over", "o") });
     caches.daemon_sets.finish_list(&Default::default());
     caches.pods.finish_list(&caches.pods.all().iter().map(|pod| ObjectKey::new("ns", &pod.name)).collect());
     let running = tokio::spawn(run(context.clone()));
@@ -76,12 +90,13 @@ async fn each_daemon_set_that_the_cache_lacks_is_asked_for_once_while_pods_on_no
     let (decided, wake) = (Arc::new(tokio::sync::Notify::new()), caches.pods.clone());
     let heard = decided.clone();
     wake.subscribe(move |_| heard.notify_one());
-    while owner("p") == DaemonSetOwner::Undecided || owner("r") == DaemonSetOwner::Undecided {
+    while ["p", "r", "unbound"].iter().any(|name| owner(name) == DaemonSetOwner::Undecided) {
         decided.notified().await;
     }
     assert_eq!((owner("p"), owner("q")), (DaemonSetOwner::Alive, DaemonSetOwner::Alive));
-    assert_eq!((owner("r"), owner("unbound")), (DaemonSetOwner::Gone, DaemonSetOwner::Undecided));
-    assert_eq!(asked.lock().unwrap().len(), 2, "{:?}", asked.lock().unwrap());
+    assert_eq!((owner("r"), owner("unbound")), (DaemonSetOwner::Gone, DaemonSetOwner::Gone));
+    assert_eq!(owner("over"), DaemonSetOwner::Undecided, "nobody looks at it");
+    assert_eq!(asked.lock().unwrap().len(), 3, "{:?}", asked.lock().unwrap());
     context.tasks.shutdown().cancel();
     running.await.unwrap();
 }

@@ -4,7 +4,7 @@ use drydock_machinery::Object;
 use drydock_machinery::field::ErrorList;
 use drydock_machinery::kind::{Column, Names, Now, Quota};
 use drydock_machinery::strategy::{Draft, Strategy, TypedKind};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::status::StageStatus;
 use super::transitions::{places_finalizer, stage_on_deletion};
@@ -96,12 +96,20 @@ impl Strategy for NodeMaintenanceStrategy {
 
     /// The creator is who the API server says.
     fn prepare_for_status_update(&self, new: &mut Object, old: &Object) {
-        let creator = creator_of(old).cloned();
-        let Some(status) = new.0.get_mut("status").and_then(Value::as_object_mut) else { return };
-        match creator {
-            Some(creator) => status.insert(CREATOR.to_owned(), creator),
-            None => status.remove(CREATOR),
+        let Some(creator) = creator_of(old) else {
+            if let Some(status) = new.0.get_mut("status").and_then(Value::as_object_mut) {
+                status.remove(CREATOR);
+            }
+            return;
         };
+        let status = new.0.entry("status").or_insert(Value::Null);
+        // A patch may take the whole status away.
+        if status.is_null() {
+            *status = Value::Object(Map::new());
+        }
+        if let Some(status) = status.as_object_mut() {
+            status.insert(CREATOR.to_owned(), creator.clone());
+        }
     }
 
     fn note_creator(&self, object: &mut Object, creator: &str) {

@@ -265,13 +265,14 @@ fn the_creator_is_noted_by_the_server_and_stays() {
     kind().prepare_for_create(&mut new);
     kind().note_creator(&mut new, "ann");
     assert_eq!(new.0["status"]["creator"], "ann");
-    for status in [json!({ "creator": "somebody else" }), json!({})] {
-        let mut changed = stage("Drain");
-        changed.0.insert("status".to_owned(), status.clone());
+    for status in [Some(json!({ "creator": "somebody else" })), Some(json!({})), Some(json!(null)), None] {
+        let mut without = stage("Drain");
+        without.0.remove("status");
+        without.0.extend(status.map(|status| ("status".to_owned(), status)));
+        let mut changed = without.clone();
         kind().prepare_for_status_update(&mut changed, &new);
         assert_eq!(changed.0["status"]["creator"], "ann");
-        let mut changed = stage("Drain");
-        changed.0.insert("status".to_owned(), status);
+        let mut changed = without;
         kind().prepare_for_update(&mut changed, &new);
         assert_eq!(changed.0["status"]["creator"], "ann");
     }

@@ -205,9 +205,9 @@ impl Pod {
         let owner = self.controller.as_ref().filter(|_| self.is_daemon_set_pod())?;
         Some(format!("{}/{}", self.namespace, owner.uid))
     }
-    /// Whether the pod only mirrors a manifest of its kubelet, as the kubelet writes it: with the annotation, and controlled
-    /// by the node on which it is. The annotation alone is the word of whoever wrote the pod. The host's garbage collector
-    /// removes a pod whose node has another UID.
+    /// Whether the pod only mirrors a manifest of its kubelet, as the kubelet writes it: with the annotation, and an owner that
+    /// is the node on which it is. Both are the words of whoever wrote the pod, who must know the UID of the node: the host's
+    /// garbage collector removes a pod whose owner has another.
     pub fn is_mirror(&self) -> bool {
         let is_its_node = |owner: &OwnerRef| {
             owner.kind == "Node" && owner.api_version == "v1" && owner.name == self.node_name

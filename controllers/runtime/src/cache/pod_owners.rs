@@ -22,6 +22,9 @@ use super::daemon_set::DaemonSet;
 use super::pod::{DaemonSetOwner, Pod};
 use super::store::{ObjectChange, Store};
 
+/// Most bytes of the name of an object.
+const MAX_NAME: usize = 253;
+
 /// Feeds the cache of pods. Clones share it.
 ///
 /// Locks: `deciding` is taken before the locks of the pods' store, and handlers of pods run with it: none of them may feed pods.
@@ -64,6 +67,18 @@ impl NamedDaemonSet {
                 .controller
                 .as_ref()
                 .is_some_and(|owner| *owner.uid == *self.uid && *owner.name == *self.name)
+    }
+
+    /// Whether a host can have it. Whoever writes the pod chooses the name, which becomes part of the path of a request.
+    pub fn may_exist(&self) -> bool {
+        let is_alphanumeric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let is_label = |label: &str| {
+            let bytes = label.as_bytes();
+            bytes.first().is_some_and(is_alphanumeric)
+                && bytes.last().is_some_and(is_alphanumeric)
+                && bytes.iter().all(|b| is_alphanumeric(b) || *b == b'-')
+        };
+        self.name.len() <= MAX_NAME && self.name.split('.').all(is_label)
     }
 
     /// What the host's answer says, if it has an object of this name.
@@ -139,6 +154,7 @@ fn decide(
         (Some(named), Some(cached)) => named.judge(Some(cached)),
         _ if was_gone => DaemonSetOwner::Gone,
         (None, _) => DaemonSetOwner::Unnamed,
+        (Some(named), None) if !named.may_exist() => DaemonSetOwner::Gone,
         (Some(_), None) => {
             let same = before.filter(|before| before.controller == pod.controller);
             same.map_or(DaemonSetOwner::Undecided, |before| before.daemon_set_owner)

@@ -127,6 +127,39 @@ fn a_pod_that_named_a_daemon_set_that_is_gone_is_not_undecided_again() {
     );
 }
 
+/// The host takes any text in an owner reference, and answered a question for such a name with another error than 404, or as
+/// one for something else: the pod stayed undecided, and its node was never drained.
+#[test]
+fn an_owner_whose_name_no_object_can_have_is_gone_without_a_question() {
+    let long = "a".repeat(MAX_NAME + 1);
+    let impossible = [
+        "a%b",
+        "a/b",
+        "../deployments/web",
+        "?watch=true",
+        "a b",
+        "..",
+        "",
+        ".a",
+        "a-",
+        "-a",
+        "A",
+        "a.-b",
+        "\u{e9}",
+        long.as_str(),
+    ];
+    for name in impossible {
+        let caches = HostCaches::default();
+        let pod = Pod { daemon_set_owner: Undecided, ..of_daemon_set(name, "a", pod("a")) };
+        assert_eq!(caches.owners.owner_of(&pod), Gone, "{name}");
+        assert_eq!(taken_in(&caches, pod), Gone, "{name}");
+    }
+    for name in ["a", "7", "kube-proxy", "a.b-c.9", &long[1..]] {
+        let pod = of_daemon_set(name, "a", pod("a"));
+        assert_eq!(taken_in(&HostCaches::default(), pod), Undecided, "{name}");
+    }
+}
+
 /// A pod is deleted while its DaemonSet changes.
 #[test]
 fn a_pod_that_is_gone_does_not_come_back() {

@@ -12,8 +12,11 @@ use crate::cache::Cacheable;
 
 /// Most events of one lane that wait. The oldest stay, because they say how something began.
 const OF_ONE: usize = 100;
-/// Most events of all lanes of a group that wait.
+/// Most events of all lanes of a group that wait, but for the group of nodes.
 const OF_ALL: usize = 1000;
+/// The same for nodes and other cluster-scoped objects: one maintenance may cause an event of each node, and a cluster has at
+/// most so many nodes.
+const OF_NODES: usize = 5000;
 
 /// The events that wait.
 #[derive(Default)]
@@ -29,12 +32,12 @@ impl EventBacklog {
     /// Adds an event. If the backlog is full, returns the event that is dropped, which may be the new one.
     pub(super) fn push(&mut self, event: RecordedEvent) -> Option<RecordedEvent> {
         let Regarding { kind, namespace, creator, name, .. } = &event.regarding;
-        let (lanes, lane) = match (namespace.is_empty(), *kind) {
-            (false, _) => (&mut self.namespaces, namespace.clone()),
-            (true, NodeMaintenance::KIND) => (&mut self.creators, creator.clone()),
-            (true, _) => (&mut self.objects, name.clone()),
+        let (lanes, lane, most) = match (namespace.is_empty(), *kind) {
+            (false, _) => (&mut self.namespaces, namespace.clone(), OF_ALL),
+            (true, NodeMaintenance::KIND) => (&mut self.creators, creator.clone(), OF_ALL),
+            (true, _) => (&mut self.objects, name.clone(), OF_NODES),
         };
-        lanes.push(lane, event)
+        lanes.push(lane, event, most)
     }
 
     /// Takes the next event; groups take turns, and in each its lanes.
@@ -59,14 +62,14 @@ struct EventLanes {
 }
 
 impl EventLanes {
-    fn push(&mut self, lane: String, event: RecordedEvent) -> Option<RecordedEvent> {
+    fn push(&mut self, lane: String, event: RecordedEvent, most_of_all: usize) -> Option<RecordedEvent> {
         let mine = self.waiting.get(&lane).map_or(0, VecDeque::len);
         let gone = if mine >= OF_ONE {
             match event.regarding.comes_first.then(|| self.drop_later(&lane)).flatten() {
                 None => return Some(event),
                 gone => gone,
             }
-        } else if self.len < OF_ALL {
+        } else if self.len < most_of_all {
             None
         } else {
             // The newest event of the lane with the most events makes room, if that has at least two more than this one.
@@ -223,6 +226,18 @@ mod tests {
         let place = |name: &str| written.iter().position(|written| written == name);
         assert!(place("mine") < Some(6) && place("other") < Some(6), "{written:?}");
         assert_eq!(written.len(), 2 * OF_ONE + 2);
+    }
+
+    /// A thousand nodes had one event each, of one maintenance of them all, and the first event of any other was dropped.
+    #[test]
+    fn a_maintenance_of_thousands_of_nodes_displaces_no_event_of_another_node() {
+        let mut backlog = EventBacklog::default();
+        for n in 0..OF_NODES - 1 {
+            assert!(backlog.push(about("Node", "", &format!("n{n}"), false)).is_none());
+        }
+        assert!(backlog.push(about("Node", "", "other", false)).is_none());
+        let again = backlog.push(about("Node", "", "other", false)).map(|gone| gone.regarding.name);
+        assert_eq!((again.as_deref(), backlog.objects.len), (Some("other"), OF_NODES));
     }
 
     #[test]

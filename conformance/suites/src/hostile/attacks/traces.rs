@@ -96,8 +96,15 @@ async fn fencing_tokens(context: AttackContext) -> Findings {
 async fn crowding_maintenances(context: AttackContext) -> Findings {
     let nodes = json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["delete"]});
     allow_maintenances(&context, &[nodes]).await?;
-    let (name, path) = (context.tenant.namespace.clone(), maintenance(""));
-    let path = path.trim_end_matches('/').to_owned();
+    let found = crowd_beside_drains(&context).await;
+    // All attacks share one Drydock: none of the crowd may be left, whatever came of it.
+    let cleared = without_crowd(&context).await;
+    let found = found?;
+    cleared.map(|()| found)
+}
+
+async fn crowd_beside_drains(context: &AttackContext) -> Findings {
+    let (name, path) = (&context.tenant.namespace, all_maintenances());
     let connection = context.connect().await?;
     let list = UserRequest::get(format!("{path}?limit=1"));
     let has_rights = async || Ok(connection.ask_again(&list).await?.code.is_success());
@@ -108,25 +115,61 @@ async fn crowding_maintenances(context: AttackContext) -> Findings {
     context.each(crowd.iter().map(make).collect(), LANES).await?;
     let made = context.counted("201");
     ensure!(made > SHOWN, "{made} maintenances are made: {}", context.summary());
-    let (first, second) = (format!("zz-{name}-1"), format!("zz-{name}-2"));
-    drain_of_another(&context, &first).await?;
-    let shown = has_series(&context, &first).await;
+    let [first, second] = drains_of_another(context);
+    drain_of_another(context, &first).await?;
+    let shown = has_series(context, &first).await;
     let remove = |one: &String| UserRequest::delete(format!("{path}/{one}"));
     let removed = context.each(crowd.iter().map(remove).collect(), LANES);
     let told = async {
         context.is_under_way(count + count / 5).await?;
-        drain_of_another(&context, &second).await?;
-        is_told_of(&context, &second).await
+        drain_of_another(context, &second).await?;
+        is_told_of(context, &second).await
     };
     let (removed, told) = tokio::join!(removed, told);
     removed?;
-    for mine in [&first, &second] {
-        context.setup.done(&UserRequest::delete(maintenance(mine))).await?;
-    }
     Ok(vec![
         Finding::new(shown.is_ok(), format!("the metrics of another's drain: {shown:?}")),
         Finding::new(told.is_ok(), format!("the events of another's drain: {told:?}")),
     ])
+}
+
+/// Removes what is left, and waits until the crowd is gone: the controller takes its finalizers away.
+async fn without_crowd(context: &AttackContext) -> Result<()> {
+    let admin = context.setup.admin().await?;
+    for mine in drains_of_another(context) {
+        admin.decided(&UserRequest::delete(maintenance(&mine))).await?;
+    }
+    let prefix = format!("0-{}-", context.tenant.namespace);
+    // These names come first in a list.
+    let first_page = UserRequest::get(format!("{}?limit=500", all_maintenances()));
+    let late = || format!("maintenances {prefix} are left");
+    retry(LIMIT, late, async || {
+        let admin = context.setup.admin().await?;
+        let page = admin.done(&first_page).await?;
+        let (mut is_empty, mut kept) = (true, Vec::new());
+        for metadata in page["items"].as_array().context("no list")?.iter().map(|item| &item["metadata"]) {
+            let Some(name) = metadata["name"].as_str().filter(|name| name.starts_with(&prefix)) else {
+                continue;
+            };
+            is_empty = false;
+            if metadata["deletionTimestamp"].is_null() {
+                kept.push(UserRequest::delete(maintenance(name)));
+            }
+        }
+        for ask in &kept {
+            admin.decided(ask).await?;
+        }
+        Ok(is_empty)
+    })
+    .await
+}
+
+fn all_maintenances() -> String {
+    maintenance("").trim_end_matches('/').to_owned()
+}
+
+fn drains_of_another(context: &AttackContext) -> [String; 2] {
+    [1, 2].map(|at| format!("zz-{}-{at}", context.tenant.namespace))
 }
 
 /// An admin drains a node with a pod that stays.

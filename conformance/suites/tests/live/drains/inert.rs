@@ -50,20 +50,30 @@ async fn a_pod_with_the_mirror_annotation_alone_is_drained() -> Result<()> {
 /// removes such a pod too, in its own time.)
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_names_a_daemon_set_that_never_was_keeps_no_node() -> Result<()> {
+    keeps_no_node("invented-daemon-set", "invented").await
+}
+
+/// The host takes such an owner, and no question for it; its garbage collector never removes the pod.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_names_a_daemon_set_that_cannot_be_keeps_no_node() -> Result<()> {
+    keeps_no_node("impossible-daemon-set", "a%b").await
+}
+
+async fn keeps_no_node(name: &str, daemon_set: &str) -> Result<()> {
     let shared = shared().await?;
-    let namespace = shared.namespace("invented-daemon-set").await?;
-    let node = shared.node("invented-daemon-set").await?;
-    let invented = owner("invented", "11111111-2222-3333-4444-555555555555");
+    let namespace = shared.namespace(name).await?;
+    let node = shared.node(name).await?;
+    let invented = owner(daemon_set, "11111111-2222-3333-4444-555555555555");
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": "inert", "ownerReferences": [invented]},
         "spec": {"nodeName": node, "containers": [{"name": "c", "image": "none"}]},
     }))?;
     let pods: Api<Pod> = Api::namespaced(namespace.client.clone(), &namespace.name);
     pods.create(&PostParams::default(), &pod).await?;
-    drain_up_to_workloads(&namespace, "invented-daemon-set", &node).await?;
+    drain_up_to_workloads(&namespace, name, &node).await?;
     is_gone(&namespace, "inert").await?;
-    drained(&namespace.client, "invented-daemon-set", "True").await?;
-    namespace.kubectl.ok(&["delete", "nodemaintenance/invented-daemon-set"]).await.map(drop)
+    drained(&namespace.client, name, "True").await?;
+    namespace.kubectl.ok(&["delete", &format!("nodemaintenance/{name}")]).await.map(drop)
 }
 
 /// Makes a DaemonSet that no node takes, and deletes it while a finalizer keeps it; returns its UID.
