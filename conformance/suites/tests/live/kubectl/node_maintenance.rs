@@ -24,7 +24,13 @@ async fn a_maintenance_is_applied_shown_and_described() -> Result<()> {
     let wide = kubectl.ok(&["get", "nm", "shown", "--output=wide"]).await?;
     assert!(words(&wide).starts_with(&[&names[..], &["MESSAGE"]].concat()), "{wide}");
     let described = kubectl.ok(&["describe", "nm", "shown"]).await?;
-    for part in ["Kind:         NodeMaintenance", "Stage:   Idle", "Pod Priority:  2147483647", &node] {
+    for part in [
+        "Kind:         NodeMaintenance",
+        "Stage:     Idle",
+        "Username:  admin",
+        "Pod Priority:  2147483647",
+        &node,
+    ] {
         assert!(described.contains(part), "{part:?} is not in {described}");
     }
     kubectl.ok(&["delete", "nm", "shown"]).await?;
