@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(client.number().await, "1");
     }
 
-    /// Every eviction was given up after 45 s, and the next one went over the same connection, to the server that hung.
+    /// Each request was given up after 45 s, and the next one went over the same connection, to the server that hung.
     #[tokio::test]
     async fn no_request_follows_on_a_connection_after_one_that_its_caller_gave_up_late() {
         let (client, mut taken) = NumberedClient::start().await;
