@@ -44,10 +44,12 @@ pub fn all() -> Vec<Attack> {
 async fn largest_objects(context: AttackContext) -> Findings {
     let objects = LargeObjects::of(&context).await?;
     let findings = in_the_caches(&context, &objects).await;
-    timed(&context, "removed", objects.remove()).await?;
+    let removed = timed(&context, "removed", objects.remove()).await;
     // What later attacks measure begins small.
     context.setup.restart_manager().await?;
-    findings
+    let findings = findings?;
+    removed?;
+    Ok(findings)
 }
 
 /// Makes the objects, looks at the programs, and looks again after a start.
