@@ -43,19 +43,19 @@ pub fn normal(record: &RunRecord, target: &TargetKind, api: TargetApi) -> Vec<Va
         .collect()
 }
 
-/// Returns the field in which our server records who writes an object of this kind.
-fn recorded_field(kind: &str) -> Option<&'static str> {
+/// Returns the fields in which our server records who writes an object of this kind.
+fn recorded_fields(kind: &str) -> &'static [&'static str] {
     match kind {
-        "EvictionRequest" => Some("requesterUsers"),
-        "NodeMaintenance" => Some("username"),
-        _ => None,
+        "EvictionRequest" => &["requesterUsers"],
+        "NodeMaintenance" => &["username", "creator"],
+        _ => &[],
     }
 }
 
 /// YAML is compared by its lines, which are in the order of names. The fields of JSON may come in any order:
 /// its lines are compared without their order, and without commas.
 fn lines(text: &str, symbols: &Symbols<'_>) -> Vec<String> {
-    let kept = text::without_field(text, recorded_field(symbols.target.kind));
+    let kept = text::without_fields(text, recorded_fields(symbols.target.kind));
     let mut lines: Vec<String> = kept.iter().map(|line| text::normal_line(line, symbols)).collect();
     if text.starts_with('{') {
         lines.iter_mut().for_each(|line| *line = line.trim_end_matches(',').to_owned());

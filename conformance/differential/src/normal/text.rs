@@ -115,16 +115,17 @@ fn numbers_after(text: &str, before: &str, symbol: impl Fn(&str) -> String) -> S
     format!("{start}{before}{}{}", symbol(number), numbers_after(rest, before, symbol))
 }
 
-/// The lines of YAML or of indented JSON without those of a field.
-pub fn without_field<'t>(text: &'t str, field: Option<&str>) -> Vec<&'t str> {
-    let Some(field) = field else { return text.lines().collect() };
+/// The lines of YAML or of indented JSON without those of fields.
+pub fn without_fields<'t>(text: &'t str, fields: &[&str]) -> Vec<&'t str> {
     let mut within = None;
     let is_kept = |line: &&str| {
         let said = line.trim_start();
         let indent = line.len() - said.len();
         let goes_on = within.is_some_and(|at| indent > at || (indent == at && said.starts_with(['-', ']'])));
-        let name = said.trim_start_matches('"').strip_prefix(field).unwrap_or_default();
-        let begins = !goes_on && name.starts_with([':', '"']);
+        let said = said.trim_start_matches('"');
+        let is_one =
+            |field: &&str| said.strip_prefix(*field).is_some_and(|rest| rest.starts_with([':', '"']));
+        let begins = !goes_on && fields.iter().any(is_one);
         within = if begins { Some(indent) } else { within.filter(|_| goes_on) };
         within.is_none()
     };
@@ -154,11 +155,11 @@ mod tests {
     #[test]
     fn the_lines_of_a_field_are_left_out_and_no_others() {
         let yaml = "spec:\n  requesterUsers:\n  - requester: a\n    username: u\n  requesters:\n  - name: a\nstatus: {}";
-        let kept = without_field(yaml, Some("requesterUsers"));
+        let kept = without_fields(yaml, &["requesterUsers"]);
         assert_eq!(kept, ["spec:", "  requesters:", "  - name: a", "status: {}"]);
         let json = "{\n  \"users\": [\n    {\n      \"a\": 1\n    }\n  ],\n  \"usersToo\": 1\n}";
-        assert_eq!(without_field(json, Some("users")), ["{", "  \"usersToo\": 1", "}"]);
-        assert_eq!(without_field("username: u\nx: 1", Some("username")), ["x: 1"]);
-        assert_eq!(without_field("username: u", None), ["username: u"]);
+        assert_eq!(without_fields(json, &["users"]), ["{", "  \"usersToo\": 1", "}"]);
+        assert_eq!(without_fields("username: u\nx: 1\ncreator: u", &["username", "creator"]), ["x: 1"]);
+        assert_eq!(without_fields("username: u", &[]), ["username: u"]);
     }
 }

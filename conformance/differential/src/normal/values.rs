@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::recorded_field;
+use super::recorded_fields;
 use super::symbols::Symbols;
 use super::text;
 
@@ -17,8 +17,8 @@ pub fn normal(value: &Value, symbols: &Symbols<'_>) -> Value {
 }
 
 fn normal_map(map: &Map<String, Value>, symbols: &Symbols<'_>) -> Map<String, Value> {
-    let recorded = recorded_field(symbols.target.kind);
-    let kept = map.iter().filter(|(key, _)| Some(key.as_str()) != recorded);
+    let recorded = recorded_fields(symbols.target.kind);
+    let kept = map.iter().filter(|(key, _)| !recorded.contains(&key.as_str()));
     let mut normal_of: Map<String, Value> =
         kept.map(|(key, value)| (text::normal(key, symbols), normal(value, symbols))).collect();
     if is_ours_by_kind(map, symbols) && map.get("apiVersion") == Some(&symbols.api.api_version().into()) {
