@@ -28,7 +28,6 @@ pub fn all() -> Vec<Attack> {
 /// all began anew.
 async fn hours(context: AttackContext) -> Findings {
     let pods = drained_with(&context, &annotations()).await?;
-    let connection = context.connect().await?;
     let begun =
         |name: &'static str| move |request: &Value| request["status"]["activeInterceptors"] == json!([name]);
     for (_, uid) in &pods {
@@ -38,8 +37,9 @@ async fn hours(context: AttackContext) -> Findings {
     let before = context.counted("200");
     for (_, uid) in &pods {
         until(&context, uid, |request| begun(SECOND)(request) && is_silent_too_long(request)).await?;
-        let path = context.tenant.request(uid);
-        context.note(&connection.ask_again(&UserRequest::delete(&path)).await);
+        let delete = UserRequest::delete(context.tenant.request(uid));
+        // The server ends a connection on which nothing is asked for a minute.
+        context.note(&context.connect().await?.ask_again(&delete).await);
     }
     let deleted = context.counted("200") - before;
     let drained = is_drained(&context).await;
