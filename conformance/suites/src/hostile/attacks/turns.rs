@@ -38,7 +38,7 @@ async fn hours(context: AttackContext) -> Findings {
     for (_, uid) in &pods {
         until(&context, uid, |request| begun(SECOND)(request) && is_silent_too_long(request)).await?;
         let delete = UserRequest::delete(context.tenant.request(uid));
-        // The server ends a connection on which nothing is asked for a minute.
+        // The server has ended a connection on which nothing was asked until now.
         context.note(&context.connect().await?.ask_again(&delete).await);
     }
     let deleted = context.counted("200") - before;
